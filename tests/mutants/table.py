@@ -731,14 +731,14 @@ MUTANTS = [
     Mutant(
         "service: batch ids are forgotten with a crash",
         "events/segment_log.py",
-        "                names[slot] = text[:NAME_BYTES]\n",
-        "                pass\n",
+        "return NO_NAME if text is None else text[:NAME_BYTES]",
+        "return NO_NAME",
         BATCHES,
     ),
     Mutant(
         "service: events that were acknowledged are not read again",
         "events/segment_log.py",
-        "                    self._index(segment, offset, frame, self._find_names(frame))\n",
+        "                    self._index(segment, offset, frame)\n",
         "                    pass\n",
         BATCHES,
     ),
@@ -986,8 +986,8 @@ MUTANTS = [
     Mutant(
         "replicas: whoever stands still keeps slots open",
         "events/postgres_store.py",
-        '                    connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()\n',
-        "                    pass\n",
+        '                connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()\n',
+        "                pass\n",
         EVENTS,
     ),
     Mutant(

@@ -51,7 +51,7 @@ SELECT found.key, found.sealed FROM unnest(%s::bigint[], %s::bytea[]) AS wanted 
 CROSS JOIN LATERAL (SELECT key, sealed FROM events WHERE slot = wanted.slot AND key = wanted.key) AS found
 """
 _HOLDERS = """
-SELECT held.pid, session.usename, session.xact_start < clock_timestamp() - make_interval(secs => %s)
+SELECT held.pid, session.usename
 FROM pg_locks AS held JOIN pg_stat_activity AS session USING (pid)
 WHERE held.locktype = 'advisory' AND held.granted AND held.objsubid = 1 AND held.pid <> pg_backend_pid()
 AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -91,21 +91,12 @@ class PostgresStore:
         *,
         is_writers: bool = False,
     ) -> None:
-        self.session, self._find_keys = session, find_keys
+        self.session, self.patience_s, self._find_keys = session, session.patience_s, find_keys
         self._own_instances, self._is_writers = own_instances, is_writers
         self._lock = IntakeLock(session.place.schema, str(session.place))
         self._keys: SlotKeys | None = None
         self._mark = b""
         self._closed = 0
-
-    @property
-    def patience_s(self) -> float:
-        """Time to wait for a database that does not answer."""
-        return self.session.patience_s
-
-    @patience_s.setter
-    def patience_s(self, patience_s: float) -> None:
-        self.session.patience_s = patience_s
 
     def open_keys(self) -> SlotKeys:
         """Return the keys; the first use creates the tables if they are missing.
@@ -114,6 +105,7 @@ class PostgresStore:
             StorageFailed: if the other replicas use another folder of keys.
             JournalUnreachable: if the database does not answer within `patience_s`.
         """
+        self.session.patience_s = self.patience_s
         if self._keys is None:
             self._keys = self.session.repeat(self._open)
         return self._keys
@@ -303,27 +295,25 @@ class IntakeLock:
         text = sql.SQL("SET LOCAL lock_timeout TO {}; SELECT pg_advisory_xact_lock({}); {}").format(
             1000 * STANDSTILL_S, self._number, work
         )
-        end, before = time.monotonic() + GIVE_UP_S, dict[int, str]()
+        end = time.monotonic() + GIVE_UP_S
         while True:
             try:
                 connection.execute(text).close()
                 return
             except errors.LockNotAvailable:
-                before = self._end_holders(connection, before)
+                holders = self._end_holders(connection)
                 if time.monotonic() >= end:
-                    raise self._locked(before) from None
+                    raise self._locked(holders) from None
 
-    def _end_holders(self, connection: Connection, before: dict[int, str]) -> dict[int, str]:
-        """End sessions that held the lock for too long; returns the holders, process and role.
+    def _end_holders(self, connection: Connection) -> dict[int, str]:
+        """End sessions that hold the lock, and return them: process and role.
 
-        The server may hide from this role how long others have held it: then those end that held it the last time, too.
+        Each has held it as long as this session has waited, since others that come meanwhile wait, too.
         """
-        holders: dict[int, str] = {}
-        for process, role, is_long in connection.execute(_HOLDERS, (STANDSTILL_S, self._number)).fetchall():
-            holders[process] = str(role)
-            if is_long or (is_long is None and process in before):
-                with suppress(errors.InsufficientPrivilege):
-                    connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()
+        holders = dict(connection.execute(_HOLDERS, (self._number,)).fetchall())
+        for process in holders:
+            with suppress(errors.InsufficientPrivilege):
+                connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()
         return holders
 
     def _locked(self, holders: dict[int, str]) -> StorageFailed:

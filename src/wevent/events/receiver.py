@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wevent.core.arrays import IntArray
-from wevent.errors import BatchConflict, JournalUnreachable, ServiceStopping, StorageFailed, WeventError
+from wevent.errors import BatchConflict, JournalUnreachable, ServiceStopping, StorageFailed
 from wevent.events.records import EventStore, RecordCodec, SortedEvents, decode_record, sort_events
 from wevent.schemas import BatchResult
 from wevent.settings import StreamSettings
@@ -168,11 +168,7 @@ class BatchReceiver:
                 group = self._next_group()
                 if not group:
                     return
-            try:
-                self._store_group(group)
-            except BaseException as error:  # noqa: BLE001  the senders are told
-                for batch in group:
-                    batch.refuse(error)
+            self._store_group(group)
 
     def _next_group(self) -> list[_Batch]:
         """Return the batches of the next write, under the lock; one that came twice is left for the write after it."""
@@ -191,15 +187,12 @@ class BatchReceiver:
         """Make batches durable and answer them; where the disk refuses a group, each batch is tried alone."""
         try:
             self._store_patiently(group)
-        except JournalUnreachable:
-            raise
-        except StorageFailed:
-            if len(group) == 1:
-                raise
+        except BaseException as error:  # noqa: BLE001  the senders are told
+            is_refused = isinstance(error, StorageFailed) and not isinstance(error, JournalUnreachable)
             for batch in group:
-                try:
-                    self._store_patiently([batch])
-                except WeventError as error:
+                if is_refused and len(group) > 1:
+                    self._store_group([batch])
+                else:
                     batch.refuse(error)
 
     def _store_patiently(self, waiting: list[_Batch]) -> None:

@@ -103,12 +103,13 @@ class SegmentLog:
         for slot in slots - keys.keys():
             raise self.keys.unusable(slot)
         encrypted = [
-            {slot: encrypt(keys[slot], name + record) for slot, record in records.items()} for name, records in batches
+            (name, {slot: encrypt(keys[slot], name + record) for slot, record in records.items()})
+            for name, records in batches
         ]
         with self._lock:
             if min(slots) <= self._closed:
                 return False, self._closed
-            self._store([name for name, _ in batches], encrypted)
+            self._store(encrypted)
             return True, self._closed
 
     def probe(self) -> None:
@@ -161,8 +162,8 @@ class SegmentLog:
 
     # Segments; under the lock
 
-    def _store(self, names: list[bytes], encrypted: list[dict[int, bytes]]) -> None:
-        """Append the encrypted records of batches with these names, and force them to disk.
+    def _store(self, batches: Sequence[Batch]) -> None:
+        """Append batches of encrypted records, and force them to disk.
 
         Raises:
             StorageFailed: if the disk refuses; nothing behind the last durable byte of the segment is used.
@@ -170,7 +171,7 @@ class SegmentLog:
         if self._file is None or self._size >= _SEGMENT_BYTES:
             self._begin_segment()
         assert self._file is not None
-        frames = [_batch_frame(records) for records in encrypted]
+        frames = [_batch_frame(records) for _, records in batches]
         try:
             with _log_errors(self.folder):
                 _write_all(self._file, b"".join(frames))
@@ -178,14 +179,18 @@ class SegmentLog:
         except BaseException:
             self._discard_end()
             raise
-        for frame, name, records in zip(frames, names, encrypted, strict=True):
-            self._index(self._segment, self._size, frame, dict.fromkeys(records, name))
+        for frame, (name, _) in zip(frames, batches, strict=True):
+            self._index(self._segment, self._size, frame, name)
             self._size += len(frame)
 
-    def _index(self, segment: int, offset: int, frame: bytes | memoryview, names: dict[int, bytes]) -> None:
-        """Remember the records of a frame; of two records of one batch in one slot the later one was acknowledged."""
+    def _index(self, segment: int, offset: int, frame: bytes | memoryview, name: bytes | None = None) -> None:
+        """Remember the records of a batch, whose name is in the records if it is not given.
+
+        Of two records of one batch in one slot the later one was acknowledged.
+        """
         for slot, start, length in _parts(frame):
-            place = _Place(slot, names.get(slot, NO_NAME), segment, offset + start, length)
+            own = self._find_name(slot, frame[start : start + length]) if name is None else name
+            place = _Place(slot, own, segment, offset + start, length)
             before = self._names.get(place.name)
             if before is not None and before.slot == slot:
                 self._places[slot].remove(before)
@@ -250,7 +255,7 @@ class SegmentLog:
                 if frame is None:
                     self._report_damage()
                 elif frame[:4] == _BATCH:
-                    self._index(segment, offset, frame, self._find_names(frame))
+                    self._index(segment, offset, frame)
                 else:
                     body = bytes(frame[_HEAD.size :])
                     digest, meaning = body[:NAME_BYTES], body[NAME_BYTES:]
@@ -262,15 +267,11 @@ class SegmentLog:
         if not self._last_slots[segment]:
             self._delete(segment)
 
-    def _find_names(self, frame: memoryview) -> dict[int, bytes]:
-        """Return the names of the batch of a frame, by slot; a record whose key is destroyed has none."""
-        names = {}
-        for slot, start, length in _parts(frame):
-            key = self.keys.get(slot)
-            text = None if key is None else decrypt(key, frame[start : start + length])
-            if text is not None:
-                names[slot] = text[:NAME_BYTES]
-        return names
+    def _find_name(self, slot: int, sealed: bytes | memoryview) -> bytes:
+        """Return the name of the batch of a record; a record whose key is destroyed has none."""
+        key = self.keys.get(slot)
+        text = None if key is None else decrypt(key, sealed)
+        return NO_NAME if text is None else text[:NAME_BYTES]
 
     def _read(self, places: list[_Place], key: bytes | None) -> Iterator[bytes]:
         """Yield the records at these places; those that cannot be read are reported."""

@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
@@ -71,9 +71,9 @@ class SlotKeys:
     def get(self, slot: int) -> bytes | None:
         """Return the key of a slot, on disk on return; None if there is none."""
         with self._lock:
-            return self._known.get(slot) or self._read([slot]).get(slot)
+            return self._find([slot]).get(slot)
 
-    def make(self, slots: Iterable[int]) -> dict[int, bytes]:
+    def make(self, slots: Collection[int]) -> dict[int, bytes]:
         """Return the keys of some slots, on disk on return; creates missing ones.
 
         A slot whose key is being destroyed is not in the result.
@@ -81,15 +81,12 @@ class SlotKeys:
         Raises:
             StorageFailed: if a key cannot be written.
         """
-        slots = list(slots)
         with self._lock:
-            missing = [slot for slot in slots if slot not in self._known]
-            found = self._read(missing)
-            created = [slot for slot in missing if slot not in found]
-            for slot in created:
-                self._write(self._path(slot), secrets.token_bytes(_KEY_BYTES))
-            self._read(created)
-            return {slot: self._known[slot] for slot in slots if slot in self._known}
+            found = self._find(slots)
+            for slot in slots:
+                if slot not in found:
+                    self._write(self._path(slot), secrets.token_bytes(_KEY_BYTES))
+            return found if len(found) == len(slots) else self._find(slots)
 
     def unusable(self, slot: int) -> StorageFailed:
         """Return the error for a file of an open slot that holds no key."""
@@ -142,20 +139,19 @@ class SlotKeys:
             if gone:
                 self._sync()
 
-    def _read(self, slots: list[int]) -> dict[int, bytes]:
+    def _find(self, slots: Collection[int]) -> dict[int, bytes]:
         """Return those keys that are there, and remember them; under the lock."""
-        found = {}
-        for slot in slots:
+        missing = [slot for slot in slots if slot not in self._known]
+        for slot in missing:
             path, key = self._path(slot), b""
             with _key_errors(path), suppress(FileNotFoundError), path.open("rb") as file:
                 key = file.read(_KEY_BYTES + 1)
                 os.fsync(file.fileno())
             if len(key) == _KEY_BYTES and key.strip(b"\0"):  # otherwise there is none, or it is being destroyed
-                found[slot] = key
-        if found:
+                self._known[slot] = key
+        if not self._known.keys().isdisjoint(missing):
             self._sync()  # the process that created a key may not have come so far
-        self._known |= found
-        return found
+        return {slot: self._known[slot] for slot in slots if slot in self._known}
 
     def _write(self, path: Path, data: bytes) -> None:
         """Write a whole file under a name of its own, then link it to its name, unless another process was faster."""
