@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from wevent.errors import InvalidEvents, InvalidInput, StorageFailed
 from wevent.events.live_source import LiveSource
-from wevent.events.records import NO_NAME, EventStore, sort_events
+from wevent.events.records import NO_NAME, EventStore, note_sorted, sort_events
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock, wall_clock_us
 from wevent.streams.decoding import PIECE_BYTES, PROBLEMS, EventColumns, LineSplitter, explain, time_reader
@@ -260,9 +260,9 @@ class PipeSource(LiveSource):
             self._note_malformed(self._line + row + 1, problem)
         self._line += lines.count(b"\n")
         last = self._begun if self._last is None else min(self._begun, self._last)
-        events = sort_events(decoded.batch, self._clock, last, self._closed)
-        events.note(self._uncounted)
-        for slot, part in events.parts.items():
+        slots, rejected = sort_events(decoded.batch, self._clock, last, self._closed)
+        note_sorted(self._uncounted, len(decoded.batch.times), rejected)
+        for slot, part in slots.items():
             self._gathered[slot].append(part)
 
     def _allow_through(self, time_us: int) -> None:

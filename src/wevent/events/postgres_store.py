@@ -310,7 +310,7 @@ class IntakeLock:
 
         Each has held it as long as this session has waited, since others that come meanwhile wait, too.
         """
-        holders = dict(connection.execute(_HOLDERS, (self._number,)).fetchall())
+        holders: dict[int, str] = dict(connection.execute(_HOLDERS, (self._number,)).fetchall())
         for process in holders:
             with suppress(errors.InsufficientPrivilege):
                 connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()

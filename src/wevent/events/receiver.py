@@ -20,7 +20,7 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.errors import BatchConflict, JournalUnreachable, ServiceStopping, StorageFailed
-from wevent.events.records import EventStore, RecordCodec, SortedEvents, decode_record, sort_events
+from wevent.events.records import EventStore, RecordCodec, decode_record, note_sorted, sort_events
 from wevent.schemas import BatchResult
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock, SlotDeadlines, wall_clock_us
@@ -61,10 +61,10 @@ class _Batch(NamedTuple):
 
 
 class _SortedBatch(NamedTuple):
-    """A batch, its events by slot, its answer, and its records by slot."""
+    """A batch, its events that are rejected by reason, its answer, and its records by slot."""
 
     batch: _Batch
-    sorted: SortedEvents
+    rejected: dict[str, int]
     answer: BatchResult
     records: dict[int, bytes]
 
@@ -229,7 +229,7 @@ class BatchReceiver:
             return [one.batch for one in batches]
         with self._lock:
             for one in batches:
-                one.sorted.note(self._uncounted)
+                note_sorted(self._uncounted, len(one.batch.events.times), one.rejected)
                 self._uncounted.malform(one.batch.malformed.tolist())
         for one in batches:
             one.batch.answer.set_result(one.answer)
@@ -258,14 +258,15 @@ class BatchReceiver:
         closed = max(self._closed, self._deadlines.closed(batch.received_us))
         begun = self._deadlines.begun(batch.received_us)
         last = begun if self._last is None else min(begun, self._last)
-        events = sort_events(batch.events, self._clock, last, closed)
+        slots, rejected = sort_events(batch.events, self._clock, last, closed)
         home = max(closed + 1, begun)
         if self._last is None or home <= self._last:  # nothing would delete the part of a slot that never comes
-            events.parts.setdefault(home, _NO_EVENTS)
-        rejected = {**dict(zip(MALFORMED, batch.malformed.tolist(), strict=True)), **events.rejected}
-        answer = BatchResult(events.accepted, {reason: number for reason, number in rejected.items() if number})
-        records = {slot: self._codec.encode(part, batch.digest, answer) for slot, part in sorted(events.parts.items())}
-        return _SortedBatch(batch, events, answer, records)
+            slots.setdefault(home, _NO_EVENTS)
+        accepted = len(batch.events.times) - sum(rejected.values())
+        reasons = {**dict(zip(MALFORMED, batch.malformed.tolist(), strict=True)), **rejected}
+        answer = BatchResult(accepted, {reason: number for reason, number in reasons.items() if number})
+        records = {slot: self._codec.encode(events, batch.digest, answer) for slot, events in sorted(slots.items())}
+        return _SortedBatch(batch, rejected, answer, records)
 
 
 def _stopping() -> ServiceStopping:

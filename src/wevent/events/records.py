@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -164,28 +164,9 @@ def decode_record(record: bytes) -> tuple[bytes, BatchResult, EventColumns]:
     return digest, BatchResult(accepted, rejected), EventColumns(times, Labels(keys, texts), cells)
 
 
-class SortedEvents(NamedTuple):
-    """Events by slot.
-
-    Attributes:
-        parts: the events of each open slot, by slot in order.
-        rejected: number of other events by reason.
-        accepted: number of events in `parts`.
-    """
-
-    parts: dict[int, EventColumns]
-    rejected: dict[str, int]
-    accepted: int
-
-    def note(self, uncounted: Rejections) -> None:
-        """Add the events to the totals of the run, which are private."""
-        uncounted.events += self.accepted + sum(self.rejected.values())
-        uncounted.late += self.rejected["late"]
-        uncounted.outside(self.rejected["before"], self.rejected["after"])
-        uncounted.reject(Rejected(unknown_cell=self.rejected["unknown_cell"]))
-
-
-def sort_events(events: EventColumns, clock: SlotClock, begun: int, closed: int) -> SortedEvents:
+def sort_events(
+    events: EventColumns, clock: SlotClock, begun: int, closed: int
+) -> tuple[dict[int, EventColumns], dict[str, int]]:
     """Sort well-formed events into open slots; each of the others has one reason.
 
     Args:
@@ -193,6 +174,9 @@ def sort_events(events: EventColumns, clock: SlotClock, begun: int, closed: int)
         clock: when slots begin.
         begun: the last slot that has begun and will be published.
         closed: the last closed slot.
+
+    Returns:
+        the events of each open slot, by slot in order, and the number of other events by reason.
     """
     slots = (events.times - clock.origin_us) // clock.length_us + 1
     before = slots < 1
@@ -205,5 +189,12 @@ def sort_events(events: EventColumns, clock: SlotClock, begun: int, closed: int)
         kept = ~(before | after | late | unknown)
         slots, events = slots[kept], events.where(kept)
     found = np.unique(slots).tolist()
-    parts = {slot: events if len(found) == 1 else events.where(slots == slot) for slot in found}
-    return SortedEvents(parts, rejected, len(slots))
+    return {slot: events if len(found) == 1 else events.where(slots == slot) for slot in found}, rejected
+
+
+def note_sorted(uncounted: Rejections, events: int, rejected: Mapping[str, int]) -> None:
+    """Add sorted events, all and those with a reason, to the totals of the run, which are private."""
+    uncounted.events += events
+    uncounted.late += rejected["late"]
+    uncounted.outside(rejected["before"], rejected["after"])
+    uncounted.reject(Rejected(unknown_cell=rejected["unknown_cell"]))
