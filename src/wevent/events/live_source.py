@@ -31,14 +31,7 @@ _TEXT_WEIGHT = 64  # bytes of ids that take as much room as an event
 class LiveSource(Source):
     """Source over an event store that other threads or processes fill.
 
-    `stop` may be called by any thread; the other methods by the one that publishes.
-
-    Args:
-        settings: grace and cells.
-        clock: when slots begin.
-        last: the last slot; None: no end.
-        store: where events are.
-        now_us: the wall clock.
+    `stop` may be called by any thread; the other methods by the one that publishes. Without a last slot it has no end.
     """
 
     def __init__(
@@ -159,7 +152,7 @@ class SlotBuffer:
 
     Args:
         limit: number of cells of a user that count.
-        roster: users of the slot; events of others are not kept.
+        roster: users of the slot.
         compact_above: number of events (of long ids: fewer) above which those that cannot count are dropped.
     """
 

@@ -34,11 +34,7 @@ _SHOWN = 3  # malformed lines that are reported
 
 
 def standard_input() -> BinaryIO:
-    """Return standard input, as bytes.
-
-    Raises:
-        InvalidInput: if it is closed; its number may then belong to another file of this process.
-    """
+    """Return standard input; raise `InvalidInput` if it is closed: its number may belong to another file of this process."""
     if sys.stdin is None:
         raise InvalidInput("Standard input is closed.", "Pipe the live lines in, or redirect it.", path="-")
     return sys.stdin.buffer
@@ -76,14 +72,7 @@ class PipeInbox:
 class PipeSource(LiveSource):
     """Source that stores the events of a pipe, and closes slots by the wall clock or by its close lines.
 
-    Args:
-        settings: grace, what closes slots, names and cells.
-        clock: when slots begin.
-        last: the last slot; None: no end.
-        inbox: where bytes arrive.
-        store: where events are stored.
-        now_us: the wall clock.
-        in_thread: store input in a thread of its own; otherwise while the source waits.
+    Input is stored in a thread of its own (`in_thread`), or while the source waits.
     """
 
     def __init__(
@@ -128,11 +117,7 @@ class PipeSource(LiveSource):
         self._begun = max(self._begun, int(position.get("begun", 0)))
 
     def close(self) -> None:
-        """Store what has arrived, and end the thread.
-
-        Raises:
-            StorageFailed: if it cannot be stored.
-        """
+        """Store what has arrived, and end the thread; raise `StorageFailed` if it cannot be stored."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -159,10 +144,9 @@ class PipeSource(LiveSource):
         super()._skip(through)
 
     def _wait_for(self, slot: int) -> bool:
-        """Wait until a slot is closed and its events are stored; returns False after `stop` and at the end of the input.
+        """Wait until a slot is closed and its events are stored; return False after `stop` and at the end of the input.
 
-        Raises:
-            InvalidEvents: for a malformed line, if the settings are strict.
+        Raise `InvalidEvents` for a malformed line, if the settings are strict.
         """
         if self._in_thread and self._thread is None:  # not before: the slots that are committed are known now
             self._thread = threading.Thread(target=self._run, name="wevent-pipe", daemon=True)
@@ -270,11 +254,7 @@ class PipeSource(LiveSource):
         self._begun = max(self._begun, self._clock.slot_of(time_us + self._settings.grace_us))
 
     def _write(self) -> None:
-        """Store events; a disk that refuses for a while is tried again later.
-
-        Raises:
-            StorageFailed: for a fault that does not pass.
-        """
+        """Store events; a disk that refuses for a while is tried again later, for another fault raise `StorageFailed`."""
         if not self._gathered:
             return
         records = {slot: self._codec.encode(EventColumns.joined(parts)) for slot, parts in self._gathered.items()}

@@ -99,12 +99,7 @@ class PostgresStore:
         self._closed = 0
 
     def open_keys(self) -> SlotKeys:
-        """Return the keys; the first use creates the tables if they are missing.
-
-        Raises:
-            StorageFailed: if the other replicas use another folder of keys.
-            JournalUnreachable: if the database does not answer within `patience_s`.
-        """
+        """Return the keys; the first use creates missing tables, and fails if the other replicas use another folder."""
         self.session.patience_s = self.patience_s
         if self._keys is None:
             self._keys = self.session.repeat(self._open)
@@ -175,12 +170,7 @@ class PostgresStore:
         return is_stored, self._closed
 
     def probe(self) -> None:
-        """Check that batches can be stored: write a small file beside the keys, and a row that takes room of its own.
-
-        Raises:
-            StorageFailed: if they cannot.
-            JournalUnreachable: if the database does not answer within `patience_s`.
-        """
+        """Raise `StorageFailed` if batches cannot be stored: write a file beside the keys, and a row that takes room."""
         self.open_keys().probe()
         self._repeat(_take_room)
 
@@ -258,10 +248,6 @@ class IntakeLock:
     A replica that was stopped inside a transaction would keep slots from closing. Therefore `alone` ends sessions that hold
     the lock for long: they had acknowledged nothing. It waits a little longer for sessions that the role may not end, then
     it fails; nothing is drawn meanwhile, so nothing is drawn again (spec 10).
-
-    Args:
-        schema: of the journal.
-        address: of the journal, for messages.
     """
 
     def __init__(self, schema: str, address: str) -> None:
@@ -270,12 +256,9 @@ class IntakeLock:
         self._number = int.from_bytes(digest[:8], "big", signed=True)
 
     def shared(self, connection: Connection) -> tuple[int, bool, bytes]:
-        """Take the lock together with others.
+        """Take the lock together with others, and return what stays so: the last closed slot, is paused, mark of the folder.
 
         A statement of its own reads the result: one that waited for the lock would see what was there before.
-
-        Returns:
-            the last closed slot, whether nothing is accepted now, and the mark of the folder of keys; all stay so.
         """
         text = sql.SQL(
             "SELECT pg_advisory_xact_lock_shared({}); SELECT closed, paused = fence, folder FROM intake, writer"
@@ -289,8 +272,7 @@ class IntakeLock:
     def alone(self, connection: Connection, work: sql.Composable) -> None:
         """Run statements without results under the lock, in one message: no pause of this process is inside.
 
-        Raises:
-            StorageFailed: if other sessions keep the lock and cannot be ended; nothing was done.
+        If other sessions keep the lock and cannot be ended, nothing is done and `StorageFailed` is raised.
         """
         text = sql.SQL("SET LOCAL lock_timeout TO {}; SELECT pg_advisory_xact_lock({}); {}").format(
             1000 * STANDSTILL_S, self._number, work

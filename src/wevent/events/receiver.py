@@ -70,15 +70,9 @@ class _SortedBatch(NamedTuple):
 
 
 class BatchReceiver:
-    """Takes batches in.
+    """Receiver of batches; its thread alone uses `declare`, `find` and `put` of `intake`.
 
-    Args:
-        settings: grace, names and cells.
-        clock: when slots begin.
-        last: the last slot; None: no end.
-        intake: store whose `declare`, `find` and `put` a thread of this receiver alone uses.
-        now_us: the wall clock.
-        answer_s: longest wait of a sender.
+    Without a last slot the stream has no end. A sender waits `answer_s` at most.
     """
 
     def __init__(
@@ -196,11 +190,7 @@ class BatchReceiver:
                     batch.refuse(error)
 
     def _store_patiently(self, waiting: list[_Batch]) -> None:
-        """Store batches and answer them; tries again for a while after a lost connection.
-
-        Raises:
-            WeventError: for batches that have no answer.
-        """
+        """Store batches and answer them; try again for a while after a lost connection. Raise if some have no answer."""
         waiting = [batch for batch in waiting if not batch.answer.done()]
         end = time.monotonic() + self._intake.patience_s
         while waiting:

@@ -95,10 +95,6 @@ class EventStore(Protocol):
 class RecordCodec:
     """Writes and reads records of one stream.
 
-    Args:
-        cells: the declared cells.
-        clock: when slots begin.
-
     Attributes:
         meaning: the slot clock and the cells, as bytes.
         digest: of the meaning.
@@ -118,13 +114,7 @@ class RecordCodec:
         return hashlib.blake2b(msgspec.msgpack.encode(names), digest_size=_DIGEST, person=b"wevent batch").digest()
 
     def encode(self, events: EventColumns, digest: bytes = b"", answer: BatchResult = NO_ANSWER) -> bytes:
-        """Return a record.
-
-        Args:
-            events: events of one batch in one slot.
-            digest: of the content of the batch.
-            answer: sent to the sender of the batch.
-        """
+        """Return a record of the events of a batch in one slot, with the digest of the batch and the answer to its sender."""
         times, users, cells = events
         users = Labels.joined([users])
         texts = users.texts.compact()
@@ -167,16 +157,11 @@ def decode_record(record: bytes) -> tuple[bytes, BatchResult, EventColumns]:
 def sort_events(
     events: EventColumns, clock: SlotClock, begun: int, closed: int
 ) -> tuple[dict[int, EventColumns], dict[str, int]]:
-    """Sort well-formed events into open slots; each of the others has one reason.
+    """Return well-formed events of each open slot, in order, and the number of other events by their only reason.
 
     Args:
-        events: the events.
-        clock: when slots begin.
         begun: the last slot that has begun and will be published.
         closed: the last closed slot.
-
-    Returns:
-        the events of each open slot, by slot in order, and the number of other events by reason.
     """
     slots = (events.times - clock.origin_us) // clock.length_us + 1
     before = slots < 1

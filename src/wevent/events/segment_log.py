@@ -57,9 +57,6 @@ class SegmentLog:
     Attributes:
         keys: of open slots, in the same folder.
         is_damaged: whether acknowledged records were lost.
-
-    Raises:
-        StorageFailed: if the folder cannot be used.
     """
 
     def __init__(self, folder: Path, is_ours: Callable[[bytes], bool] = lambda meaning: True) -> None:
@@ -113,11 +110,7 @@ class SegmentLog:
             return True, self._closed
 
     def probe(self) -> None:
-        """Check that batches can be stored.
-
-        Raises:
-            StorageFailed: if they cannot.
-        """
+        """Raise `StorageFailed` if batches cannot be stored."""
         self.keys.probe()
         with _log_errors(self.folder):
             probe_write(self.folder / f"{os.urandom(8).hex()}.probe", _PROBE_BYTES)
@@ -165,8 +158,7 @@ class SegmentLog:
     def _store(self, batches: Sequence[Batch]) -> None:
         """Append batches of encrypted records, and force them to disk.
 
-        Raises:
-            StorageFailed: if the disk refuses; nothing behind the last durable byte of the segment is used.
+        If the disk refuses, nothing behind the last durable byte of the segment is used.
         """
         if self._file is None or self._size >= _SEGMENT_BYTES:
             self._begin_segment()

@@ -54,9 +54,6 @@ class SlotKeys:
     Args:
         folder: for its owner only; created if it is missing.
         prefix: start of the file names: a folder may hold the keys of several stores.
-
-    Raises:
-        StorageFailed: if the folder cannot be used.
     """
 
     def __init__(self, folder: Path, prefix: str = "") -> None:
@@ -77,9 +74,6 @@ class SlotKeys:
         """Return the keys of some slots, on disk on return; creates missing ones.
 
         A slot whose key is being destroyed is not in the result.
-
-        Raises:
-            StorageFailed: if a key cannot be written.
         """
         with self._lock:
             found = self._find(slots)
@@ -97,11 +91,7 @@ class SlotKeys:
         )
 
     def folder_mark(self, *, make: bool) -> bytes:
-        """Return the mark of this folder, equal for all replicas that use it; empty if there is none.
-
-        Args:
-            make: create a missing mark.
-        """
+        """Return the mark of this folder, equal for all replicas that use it; empty if there is none and none is made."""
         path = self.folder / f"{self._prefix}folder"
         if make and not path.exists():
             self._write(path, secrets.token_hex(16).encode())
@@ -111,11 +101,7 @@ class SlotKeys:
         return b""
 
     def probe(self) -> None:
-        """Check that a key can be stored.
-
-        Raises:
-            StorageFailed: if it cannot.
-        """
+        """Raise `StorageFailed` if a key cannot be stored."""
         path = self.folder / f"{self._prefix}{secrets.token_hex(8)}.probe"
         with _key_errors(path):
             probe_write(path, _KEY_BYTES)
@@ -125,11 +111,7 @@ class SlotKeys:
         return sorted({slot for slot, name in self._files() if name.endswith(".key")})
 
     def destroy(self, through: int) -> None:
-        """Destroy the keys of slots up to this one, which are committed; other processes may do so at the same time.
-
-        Raises:
-            StorageFailed: if a key cannot be overwritten or removed.
-        """
+        """Destroy the keys of slots up to this one, which are committed; other processes may do so at the same time."""
         with self._lock:
             self._known = {slot: key for slot, key in self._known.items() if slot > through}
             gone = [name for slot, name in self._files() if slot <= through]

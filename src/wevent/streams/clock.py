@@ -159,13 +159,7 @@ def opening_us(now_us: Callable[[], int]) -> int:
 
 
 class SlotDeadlines:
-    """Slots that the wall clock opens and closes: a grace after its end a slot closes. From any thread.
-
-    Args:
-        clock: when slots begin.
-        grace_us: time after the end of a slot in which its events are accepted.
-        now_us: the wall clock.
-    """
+    """Slots that the wall clock opens and closes: a grace after its end a slot closes. From any thread."""
 
     def __init__(self, clock: SlotClock, grace_us: int, now_us: Callable[[], int] = wall_clock_us) -> None:
         self._clock, self._grace_us, self._now_us = clock, grace_us, now_us

@@ -54,9 +54,8 @@ class Source(ABC):
     def resume(self, position: Any) -> None:
         """Continue after a stored position; called once, before `count`.
 
-        Raises:
-            InvalidInput: if there are fewer files than before: events may be missing.
-            InvalidSettings: if numbers as times had another unit: every event would lie outside the clock.
+        Fewer files than before are refused: events may be missing. So is another unit of times: every event would lie
+        outside the clock.
         """
         earlier, unit = position["time_unit"], self._settings.time_unit
         if earlier != unit:
