@@ -22,8 +22,7 @@ import psycopg
 from psycopg import errors, sql
 
 from wevent.errors import JournalLocked, StorageFailed
-from wevent.events.records import Batch, Result
-from wevent.events.slot_keys import SlotKeys, decrypt, encrypt
+from wevent.events.records import Batch, Result, SlotKeys, decrypt, encrypt
 
 if TYPE_CHECKING:
     from wevent.journal.connection import Session

@@ -23,8 +23,7 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from wevent.events.records import NAME_BYTES, NO_NAME, Batch, Result
-from wevent.events.slot_keys import SlotKeys, decrypt, encrypt
+from wevent.events.records import NAME_BYTES, NO_NAME, Batch, Result, SlotKeys, decrypt, encrypt
 from wevent.file_io import create_private, probe_write, read_at, storage_errors, sync_path
 
 _log = logging.getLogger("wevent.events.segment_log")

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from wevent.errors import WeventError
 from wevent.events.pipe import PipeInbox, PipeSource, standard_input
-from wevent.events.records import RecordCodec
+from wevent.events.records import RecordCodec, SlotKeys
 from wevent.events.segment_log import SegmentLog
-from wevent.events.slot_keys import SlotKeys
 from wevent.journal import JournalPlace, PostgresPlace, share_journal
 from wevent.journal.place import file_beside, psycopg_needed
 from wevent.settings import Settings

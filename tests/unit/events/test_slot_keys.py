@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wevent.errors import StorageFailed
-from wevent.events.slot_keys import SlotKeys, decrypt, encrypt
+from wevent.events.records import SlotKeys, decrypt, encrypt
 
 
 def keys(folder: Path, store: str = "s") -> SlotKeys:
