@@ -100,7 +100,6 @@ class PipeSource(LiveSource):
             self._allow_through(clock.origin_us)
         self._has_ended = False
         self._line = 0
-        self._malformed: list[str] = []
         store.declare(self._codec.digest, self._codec.meaning)
 
     def closed_through(self) -> int:
@@ -129,9 +128,6 @@ class PipeSource(LiveSource):
                 raise self._fault
         finally:
             super().close()
-
-    def first_malformed(self) -> list[str]:
-        return list(self._malformed)
 
     def _position(self, slot: int) -> dict[str, Any]:
         return {**super()._position(slot), "begun": self._begun}
@@ -277,7 +273,7 @@ class PipeSource(LiveSource):
             self._malformed.append(f"line {number} of this run's input ({explain(problem, self._settings)})")
         if self._settings.strict:
             raise InvalidEvents(
-                f"A line is malformed: {self._malformed[0]} (strict).",
+                f"A line is malformed (strict): {self._malformed[0]}.",
                 "Repair the sender, or leave strict out to count and skip such lines.",
                 line=number,
             )
