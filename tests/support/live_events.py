@@ -30,9 +30,9 @@ class MemoryStore:
     def declare(self, digest: bytes, meaning: bytes) -> None:
         self._meanings[digest] = meaning
 
-    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
         found = dict(record for records in self.records.values() for record in records)
-        return [(index, found[name]) for index, (name, _) in enumerate(wanted) if name in found]
+        return [(index, found[name]) for index, (name, _) in enumerate(batches) if name in found]
 
     def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
         if any(slot <= self.closed for _, records in batches for slot in records):

@@ -142,8 +142,8 @@ class PostgresStore:
         text = "INSERT INTO meanings VALUES (%s, %s) ON CONFLICT DO NOTHING"
         self._repeat(lambda connection: connection.execute(text, (digest, meaning)))
 
-    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
-        return self._repeat(lambda connection: self._find(connection, wanted))
+    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+        return self._repeat(lambda connection: self._find(connection, batches))
 
     def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
         keys = self.open_keys()
@@ -203,12 +203,12 @@ class PostgresStore:
         self.open_keys()
         return self.session.repeat(work)
 
-    def _find(self, connection: Connection, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+    def _find(self, connection: Connection, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
         keys = self.open_keys()
         latest = keys.slots()[-_LATEST:]
         slots, digests, places = [], [], {}
-        for index, (name, more) in enumerate(wanted):
-            for slot in {*latest, *more}:
+        for index, (name, records) in enumerate(batches):
+            for slot in {*latest, *records}:
                 if (key := keys.get(slot)) is not None:
                     digest = _digest_name(key, name)
                     slots.append(slot)

@@ -20,7 +20,7 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.errors import BatchConflict, JournalUnreachable, ServiceStopping, StorageFailed
-from wevent.events.records import EventStore, RecordCodec, decode_record, note_sorted, sort_events
+from wevent.events.records import Batch, EventStore, RecordCodec, decode_record, note_sorted, sort_events
 from wevent.schemas import BatchResult
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock, SlotDeadlines, wall_clock_us
@@ -61,12 +61,12 @@ class _Batch(NamedTuple):
 
 
 class _SortedBatch(NamedTuple):
-    """A batch, its events that are rejected by reason, its answer, and its records by slot."""
+    """A batch, the number of its rejected events by reason, its answer, and what is stored of it."""
 
     batch: _Batch
     rejected: dict[str, int]
     answer: BatchResult
-    records: dict[int, bytes]
+    stored: Batch
 
 
 class BatchReceiver:
@@ -210,10 +210,10 @@ class BatchReceiver:
             self._intake.declare(self._codec.digest, self._codec.meaning)
             self._is_declared = True
         batches = [self._sort(batch) for batch in waiting]
-        for index, record in self._intake.find([(one.batch.name, one.records) for one in batches]):
+        for index, record in self._intake.find([one.stored for one in batches]):
             self._answer_again(waiting[index], record)
         batches = [one for one in batches if not one.batch.answer.done()]
-        is_stored, closed = self._intake.put([(one.batch.name, one.records) for one in batches])
+        is_stored, closed = self._intake.put([one.stored for one in batches])
         self._closed = max(self._closed, closed)
         if not is_stored:
             return [one.batch for one in batches]
@@ -256,7 +256,7 @@ class BatchReceiver:
         reasons = {**dict(zip(MALFORMED, batch.malformed.tolist(), strict=True)), **rejected}
         answer = BatchResult(accepted, {reason: number for reason, number in reasons.items() if number})
         records = {slot: self._codec.encode(events, batch.digest, answer) for slot, events in sorted(slots.items())}
-        return _SortedBatch(batch, rejected, answer, records)
+        return _SortedBatch(batch, rejected, answer, (batch.name, records))
 
 
 def _stopping() -> ServiceStopping:

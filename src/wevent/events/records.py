@@ -67,10 +67,10 @@ class EventStore(Protocol):
     def declare(self, digest: bytes, meaning: bytes) -> None:
         """Store the meaning of records that start with this digest: public settings."""
 
-    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
-        """Return stored records of batches with these names, each with its index in `wanted`; they are durable.
+    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+        """Return records of those batches that are stored, each with the index of its batch; they are durable.
 
-        A store searches its open slots, at least the latest ones and those given with each name.
+        A store searches its open slots, at least the latest ones and those of the batch.
 
         Raises:
             JournalUnreachable: if the database does not answer within `patience_s`.

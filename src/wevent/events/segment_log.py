@@ -85,9 +85,9 @@ class SegmentLog:
                 self._end_segment()
             self._header, self._meanings[digest] = header, meaning
 
-    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
         with self._lock:
-            places = [(index, self._names.get(name)) for index, (name, _) in enumerate(wanted)]
+            places = [(index, self._names.get(name)) for index, (name, _) in enumerate(batches)]
         known = [(index, place, self.keys.get(place.slot)) for index, place in places if place is not None]
         return [(index, record) for index, place, key in known if key for record in self._read([place], key)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -32,11 +32,11 @@ class StandingStill:
     def declare(self, digest: bytes, meaning: bytes) -> None:
         pass
 
-    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
         self.entered.set()
         assert self.let.wait(PATIENCE_S)
         known = dict(self.kept)
-        return [(place, known[name]) for place, (name, _) in enumerate(wanted) if name in known]
+        return [(place, known[name]) for place, (name, _) in enumerate(batches) if name in known]
 
     def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
         self.kept += [(name, record) for name, records in batches for record in records.values()]
