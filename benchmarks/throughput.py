@@ -23,8 +23,7 @@ import numpy as np
 import wevent
 from benchmarks import report
 from wevent.cli.group import cli
-from wevent.events.live_source import LiveSource
-from wevent.events.pipe import Inbox, PipeInbox, PipeReader
+from wevent.events.pipe import PipeInbox, PipeSource
 from wevent.events.segment_log import SegmentLog
 from wevent.settings import StreamSettings
 from wevent.streams import FileSource, SlotClock, Source
@@ -119,11 +118,10 @@ def run_query(path: str, users: int, per_range: int) -> dict[str, float]:
     return {"seconds": time.perf_counter() - started}
 
 
-def open_pipe(inbox: Inbox | Any, *, in_thread: bool) -> LiveSource:
+def open_pipe(inbox: Any, *, in_thread: bool) -> PipeSource:
     """Live lines over an event log in a temporary folder."""
     chosen, log = settings(("-",), close="lines"), SegmentLog(Path(tempfile.mkdtemp()))
-    pipe = PipeReader(chosen, CLOCK, None, inbox=inbox, intake=log, in_thread=in_thread)
-    return LiveSource(chosen, CLOCK, None, store=log, pipe=pipe)
+    return PipeSource(chosen, CLOCK, None, inbox=inbox, store=log, in_thread=in_thread)
 
 
 def run_live(users: int) -> dict[str, float]:

@@ -23,7 +23,7 @@ from tests.support.live_events import pipe_source
 from wevent.events.pipe import PipeInbox
 from wevent.events.segment_log import SegmentLog
 from wevent.streams import SlotClock
-from wevent.streams.steady_clock import wall_clock_us
+from wevent.streams.clock import wall_clock_us
 from wevent.settings import StreamSettings
 
 chosen = StreamSettings(inputs=("-",), cells=Cells.of(4), slot_us=60_000_000, start_us=0, close="lines")

@@ -32,10 +32,10 @@ from tests.fuzz import (
 from tests.fuzz.oracles import refusals
 from wevent.counting.counts import Counts
 from wevent.errors import InvalidInput
+from wevent.events.live_source import SlotBuffer
 from wevent.service import request_body
 from wevent.streams import delimited, requirements_file
 from wevent.streams.json_lines import ObjectDecoder
-from wevent.streams.slot_buffer import SlotBuffer
 from wevent.verification import Report
 
 MOST_BYTES = 120_000

@@ -366,8 +366,8 @@ MUTANTS = [
     Mutant(
         "events: they are stored in clear",
         "events/segment_log.py",
-        "encrypt(keys[record.slot], record.name + record.data)",
-        "record.name + record.data",
+        "encrypt(keys[slot], name + record)",
+        "name + record",
         LEFT,
     ),
     Mutant(
@@ -736,14 +736,14 @@ MUTANTS = [
     Mutant(
         "service: batch ids are forgotten with a crash",
         "events/segment_log.py",
-        "                names[slot] = text[:NAME_BYTES]\n",
-        "                pass\n",
+        "return NO_NAME if text is None else text[:NAME_BYTES]",
+        "return NO_NAME",
         BATCHES,
     ),
     Mutant(
         "service: events that were acknowledged are not read again",
         "events/segment_log.py",
-        "                    self._index(segment, offset, frame, self._find_names(frame))\n",
+        "                    self._index(segment, offset, frame)\n",
         "                    pass\n",
         BATCHES,
     ),
@@ -983,7 +983,7 @@ MUTANTS = [
         "events/receiver.py",
         "            except JournalUnreachable:\n                if time",
         "            except JournalUnreachable:\n"
-        "                [one.reply(self._sort(one).answer) for one in waiting]\n"
+        "                [one.answer.set_result(self._sort(one).answer) for one in waiting]\n"
         "                return\n"
         "                if time",
         EVENTS,
@@ -991,8 +991,8 @@ MUTANTS = [
     Mutant(
         "replicas: whoever stands still keeps slots open",
         "events/postgres_store.py",
-        '                    connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()\n',
-        "                    pass\n",
+        '                connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()\n',
+        "                pass\n",
         EVENTS,
     ),
     Mutant(

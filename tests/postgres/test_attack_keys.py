@@ -24,7 +24,7 @@ def test_no_process_keeps_the_key_of_a_committed_slot(tmp_path: Path) -> None:
             assert slot not in key_slots(place)
             for one in (writer, standby):
                 for store in (one.intake, one.store):
-                    assert store._open_keys().get(slot) is None, f"the key of slot {slot} is still in memory"
+                    assert store.open_keys().get(slot) is None, f"the key of slot {slot} is still in memory"
 
 
 def test_destroying_keys_takes_the_same_whether_anybody_sent_events(

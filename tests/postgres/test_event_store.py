@@ -70,7 +70,7 @@ def test_keys_and_events_go_with_the_commit(place: PostgresPlace) -> None:
         assert key_slots(place) == [1, 2], "counted, not committed"
         one.store.destroy(1)  # what is done before anything is emitted
         assert key_slots(place) == [2]
-        (keys,) = one.stores._ring._keys.values()
+        (keys,) = one.stores._keys.values()
         assert list(keys._known) == [2], "nor does what takes events in have it any more"
         one.source.forget(1)
         assert 1 not in stored_slots(place)
@@ -362,7 +362,7 @@ def test_a_folder_that_the_others_do_not_see_is_refused(place: PostgresPlace, tm
     with replicas(place, now, 1) as (one,):
         one.receiver.receive("a", "1", lines((1, 7, "north")))
         other = replace(place, side=elsewhere)
-        with pytest.raises(StorageFailed, match="side folder that the other replicas"):
+        with pytest.raises(StorageFailed, match="The other replicas of the journal use another side folder"):
             _check(ReplicaStores(other).open("test"))
         stray = Replica(other, now)
         with pytest.raises(StorageFailed):
@@ -395,7 +395,7 @@ def test_who_has_no_key_counts_nothing_and_says_so(place: PostgresPlace, caplog:
 
 def _check(events: PostgresStore) -> None:
     with closing(events):
-        events.check()
+        events.open_keys()
 
 
 def _rows(place: PostgresPlace) -> list[Any]:

@@ -114,6 +114,6 @@ def test_what_was_drawn_before_a_slot_that_cannot_be_closed_is_not_undone(
         assert next(counting).slot == 1
         with standing_still(place):
             assert list(counting) == []
-        with standing_still(place), pytest.raises(StorageFailed, match="to have the intake of the journal alone"):
+        with standing_still(place), pytest.raises(StorageFailed, match="The intake of the journal could not be locked"):
             list(one.source.count(roster(), 2, 2))
         assert [counted.slot for counted in one.source.count(roster(), 2, 1)] == [2]

@@ -21,7 +21,7 @@ from wevent.core.permit import PermitMisused
 from wevent.counting.label_index import Labels
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
-from wevent.events.live_source import LiveSource
+from wevent.events.live_source import LiveSource, SlotBuffer
 from wevent.journal import SqliteJournal
 from wevent.journal.terms import Epoch, class_history
 from wevent.journal.witness import read_witness, witness_path
@@ -31,7 +31,6 @@ from wevent.publishing.staleness import Stated, settle_stale
 from wevent.streams.clock import SlotClock
 from wevent.streams.decoding import EventColumns
 from wevent.streams.file_source import FileSource
-from wevent.streams.slot_buffer import SlotBuffer
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 

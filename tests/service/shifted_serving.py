@@ -53,7 +53,7 @@ def shift(right_ns: int, file: Path) -> None:
 if __name__ == "__main__":
     shift(int(os.environ["WEVENT_RIGHT_NS"]), Path(os.environ["WEVENT_SHIFT"]))
     if "WEVENT_STABLE_S" in os.environ:
-        from wevent.streams import steady_clock
+        from wevent.streams import clock as steady_clock
 
         steady_clock.STABLE_US = int(os.environ["WEVENT_STABLE_S"]) * SECOND_US
     main(sys.argv[1:])

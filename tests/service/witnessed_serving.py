@@ -25,10 +25,10 @@ from tests.support.executioner import Executioner
 from wevent.cli import main
 from wevent.counting.counts import Counts
 from wevent.events import segment_log
+from wevent.events.live_source import SlotBuffer
 from wevent.publishing import session
 from wevent.publishing.loop import Publication, Running
 from wevent.service import http_server, request_body
-from wevent.streams.slot_buffer import SlotBuffer
 
 
 def obey(sentence: Path) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wevent.events.event_store import StoredRecord
 from wevent.events.live_source import LiveSource
-from wevent.events.pipe import Inbox, PipeReader
+from wevent.events.pipe import PipeSource
 from wevent.events.receiver import BatchReceiver
-from wevent.events.records import RecordCodec
+from wevent.events.records import Batch, RecordCodec
 from wevent.events.segment_log import SegmentLog
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
@@ -24,33 +23,33 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.patience_s = 0.0
-        self.records: dict[int, list[StoredRecord]] = defaultdict(list)
+        self.records: dict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
         self.closed = self.destroyed = 0
         self._meanings: dict[bytes, bytes] = {}
 
     def declare(self, digest: bytes, meaning: bytes) -> None:
         self._meanings[digest] = meaning
 
-    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
-        found = {record.name: record.data for records in self.records.values() for record in records}
-        return [(index, found[name]) for index, (name, _) in enumerate(wanted) if name in found]
+    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+        found = dict(record for records in self.records.values() for record in records)
+        return [(index, found[name]) for index, (name, _) in enumerate(batches) if name in found]
 
-    def put(self, batches: Sequence[Sequence[StoredRecord]]) -> tuple[bool, int]:
-        records = [record for batch in batches for record in batch]
-        if any(record.slot <= self.closed for record in records):
+    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+        if any(slot <= self.closed for _, records in batches for slot in records):
             return False, self.closed
-        for record in records:
-            self.records[record.slot].append(record)
+        for name, records in batches:
+            for slot, record in records.items():
+                self.records[slot].append((name, record))
         return True, self.closed
 
     def close_slot(self, slot: int) -> None:
         self.closed = max(self.closed, slot)
 
     def read(self, slot: int, use: Callable[[Iterator[bytes]], Result]) -> Result:
-        return use(record.data for record in self.records.get(slot, ()))
+        return use(record for _, record in self.records.get(slot, ()))
 
-    def meaning(self, digest: bytes) -> bytes | None:
-        return self._meanings.get(digest)
+    def meanings(self, known: Collection[bytes]) -> dict[bytes, bytes]:
+        return {digest: meaning for digest, meaning in self._meanings.items() if digest not in known}
 
     def destroy(self, through: int) -> None:
         self.destroyed = max(self.destroyed, through)
@@ -70,15 +69,14 @@ def pipe_source(
     clock: SlotClock,
     last: int | None,
     *,
-    inbox: Inbox | Any,
+    inbox: Any,
     now_us: Callable[[], int],
     store: MemoryStore | SegmentLog | None = None,
-    source: type[LiveSource] = LiveSource,
-) -> LiveSource:
+    source: type[PipeSource] = PipeSource,
+) -> PipeSource:
     """A source over a pipe, in the thread of the test."""
     store = MemoryStore() if store is None else store
-    pipe = PipeReader(settings, clock, last, inbox=inbox, intake=store, now_us=now_us)
-    return source(settings, clock, last, store=store, pipe=pipe, now_us=now_us)
+    return source(settings, clock, last, inbox=inbox, store=store, now_us=now_us)
 
 
 class BatchSource(LiveSource):

@@ -16,15 +16,15 @@ _QUOTED = re.compile(rb'"[^"]*(?:"|\Z)')
 
 def _closed_by_events() -> Undone:
     """The latest event says what time it is."""
-    read = pipe.PipeReader._read
+    read = pipe.PipeSource._take_events
 
-    def hurried(self: pipe.PipeReader, lines: bytes) -> None:
+    def hurried(self: pipe.PipeSource, lines: bytes) -> None:
         read(self, lines)
         times = self._decoder.decode(lines).batch.times
         if len(times):
             self._closed = max(self._closed, self._clock.slot_of(int(times.max())) - 1)
 
-    return together((pipe.PipeReader, "_read", hurried))
+    return together((pipe.PipeSource, "_take_events", hurried))
 
 
 _STRICT = property(lambda self: True, lambda self, value: None)  # whatever the settings say

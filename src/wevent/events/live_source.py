@@ -7,39 +7,31 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
+import numpy as np
+
+from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
+from wevent.counting.label_index import Labels
+from wevent.counting.roster import Roster, last_events
 from wevent.errors import JournalUnreachable, StorageFailed
-from wevent.events.event_store import EventStore
-from wevent.events.pipe import PipeReader
-from wevent.events.records import RecordCodec
+from wevent.events.records import EventStore, RecordCodec
 from wevent.settings import StreamSettings
-from wevent.streams.clock import SlotClock
-from wevent.streams.slot_buffer import SlotBuffer
+from wevent.streams.clock import SlotClock, SlotDeadlines, wall_clock_us
+from wevent.streams.decoding import EventColumns
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.steady_clock import SlotDeadlines, wall_clock_us
 
 _log = logging.getLogger("wevent.events.live_source")
 _LOOK_S = 0.2  # between looks at the wall clock
 _AGAIN_S = 0.5  # between attempts while a fault lasts
+_TEXT_WEIGHT = 64  # bytes of ids that take as much room as an event
 
 
 class LiveSource(Source):
-    """Source over an event store.
+    """Source over an event store that other threads or processes fill.
 
-    `stop` may be called by any thread; the other methods by the one that publishes.
-
-    Args:
-        settings: grace and cells.
-        clock: when slots begin.
-        last: the last slot; None: no end.
-        store: where events are.
-        pipe: input that this source closes slots for; None: other threads or processes take events in.
-        now_us: the wall clock.
+    `stop` may be called by any thread; the other methods by the one that publishes. Without a last slot it has no end.
     """
 
     def __init__(
@@ -49,14 +41,14 @@ class LiveSource(Source):
         last: int | None,
         *,
         store: EventStore,
-        pipe: PipeReader | None = None,
         now_us: Callable[[], int] = wall_clock_us,
     ) -> None:
         super().__init__(settings, last)
-        self._store, self._pipe = store, pipe
+        self._clock, self._store = clock, store
         self._deadlines = SlotDeadlines(clock, settings.grace_us, now_us)
         self._codec = RecordCodec(settings.cells, clock)
         self._stopping = threading.Event()
+        self._changed = threading.Condition()  # of totals, and what else threads share
         self._done = 0  # slots up to this one are counted
         self._forgotten = 0  # and nothing of these is left
 
@@ -69,8 +61,6 @@ class LiveSource(Source):
         """
         if self._done < first - 1:
             self._skip(first - 1)
-        if self._pipe is not None:
-            self._pipe.start()
         for slot in self._slots(first, most):
             if not self._wait_for(slot):
                 return
@@ -83,18 +73,14 @@ class LiveSource(Source):
             counts = self._count(slot, roster)
             if counts is None:
                 return
-            self._uncounted.reject(counts.reasons)
+            with self._changed:
+                self._uncounted.reject(counts.reasons)
             yield SlotCounts(slot, counts, self._position(slot))
 
     def closed_through(self) -> int:
-        if self._pipe is not None:
-            return self._pipe.closed_through()
         return max(self._done, self._deadlines.closed(self._deadlines.now()))
 
     def idle(self, wait_s: float) -> bool:
-        if self._pipe is not None and not self._stopping.is_set():
-            self._pipe.rest(wait_s)
-            return self._stopping.is_set()
         return self._stopping.wait(wait_s)
 
     def destroy(self, through: int) -> None:
@@ -108,44 +94,21 @@ class LiveSource(Source):
     def resume(self, position: Any) -> None:
         super().resume(position)
         self._skip(int(position["slot"]))
-        if self._pipe is not None:
-            self._pipe.begun = max(self._pipe.begun, int(position.get("begun", 0)))
 
     def stop(self) -> None:
         self._stopping.set()
 
     def close(self) -> None:
         self._stopping.set()
-        try:
-            if self._pipe is not None:
-                self._pipe.close()
-        finally:
-            self._store.close()
-
-    def totals(self) -> dict[str, int]:
-        totals = Counter(super().totals())
-        if self._pipe is not None:
-            totals.update(self._pipe.totals())
-        return dict(totals)
-
-    def first_malformed(self) -> list[str]:
-        return [] if self._pipe is None else self._pipe.first_malformed()
-
-    def _position(self, slot: int) -> dict[str, Any]:
-        position = super()._position(slot)
-        return position if self._pipe is None else {**position, "begun": self._pipe.begun}
+        self._store.close()
 
     def _skip(self, through: int) -> None:
         """Close slots that are committed, and delete what is left of them."""
-        if self._pipe is not None:
-            self._pipe.skip(through)
         self._close(through)
         self.forget(through)
 
     def _wait_for(self, slot: int) -> bool:
         """Wait until a slot is closed; returns whether it is, False after `stop` and at the end of the input."""
-        if self._pipe is not None:
-            return self._pipe.wait_for(slot, self._stopping)
         while not self._stopping.is_set() and (left_s := self._deadlines.left_s(slot)) > 0:
             self._stopping.wait(min(_LOOK_S, left_s))
         return not self._stopping.is_set()
@@ -159,7 +122,9 @@ class LiveSource(Source):
         is_waiting = False
         while True:
             try:
-                return self._read(slot, roster).count(len(self._settings.cells))
+                self._codec.learn(self._store.meanings(self._codec.columns))
+                buffer = self._store.read(slot, lambda records: self._fill(roster, records))
+                return buffer.count(len(self._settings.cells))
             except StorageFailed as fault:
                 if not fault.passing or isinstance(fault, JournalUnreachable):
                     raise
@@ -169,26 +134,74 @@ class LiveSource(Source):
             if self.idle(_AGAIN_S):
                 return None
 
-    def _read(self, slot: int, roster: Roster) -> SlotBuffer:
-        """Return the events of the records of a slot."""
-        buffer, others = self._store.read(slot, lambda records: self._fill(roster, records))
-        for record in others:  # of a replica or an earlier run with other cells
-            if not self._codec.is_known(record):
-                self._codec.learn(record, self._store.meaning)
-            self._add(buffer, record)
+    def _fill(self, roster: Roster, records: Iterator[bytes]) -> SlotBuffer:
+        """Return the events of records."""
+        buffer = SlotBuffer(self._settings.max_cells_per_user, roster)
+        for record in records:
+            events = self._codec.decode(record)
+            if events is not None and len(events.times):
+                buffer.add(events)
         return buffer
 
-    def _fill(self, roster: Roster, records: Iterator[bytes]) -> tuple[SlotBuffer, list[bytes]]:
-        """Return the events of records, and the records whose meaning is not known yet."""
-        buffer, others = SlotBuffer(self._settings.max_cells_per_user, roster), []
-        for record in records:
-            if self._codec.is_known(record):
-                self._add(buffer, record)
-            else:
-                others.append(record)
-        return buffer, others
 
-    def _add(self, buffer: SlotBuffer, record: bytes) -> None:
-        events = self._codec.decode(record)
-        if events is not None and len(events.times):
-            buffer.add(events)
+class SlotBuffer:
+    """Events of one slot, reduced to those that can still count: the last cells of each user.
+
+    Order of arrival does not matter: of a user's events the latest counts, of those at the same microsecond the one
+    in the cell declared last.
+
+    Args:
+        limit: number of cells of a user that count.
+        roster: users of the slot.
+        compact_above: number of events (of long ids: fewer) above which those that cannot count are dropped.
+    """
+
+    def __init__(self, limit: int, roster: Roster, *, compact_above: int = 1_000_000) -> None:
+        self._limit, self._roster = limit, roster
+        self._rejected = NONE_REJECTED
+        self._parts: list[EventColumns] = []
+        self._size = 0
+        self._compact_above = self._full = compact_above
+
+    def add(self, batch: EventColumns) -> None:
+        """Add events of this slot."""
+        self._parts.append(batch)
+        self._size += _weight(batch)
+        if self._size > self._full:
+            self._compact()
+
+    def count(self, cells: int) -> Counts:
+        """Return the counts of the slot."""
+        batch = self._sorted()
+        counts = self._roster.count_rows(
+            self._roster.find(batch.users),
+            batch.cells,
+            cells,
+            max_cells_per_user=self._limit,
+            unknown=batch.users.__getitem__,
+        )
+        return Counts(counts.matrix, counts.reasons.plus(self._rejected))
+
+    def _sorted(self) -> EventColumns:
+        self._parts = [EventColumns.joined(self._parts)]
+        batch = self._parts[0]
+        if (batch.times[1:] <= batch.times[:-1]).any():
+            batch = batch.where(np.lexsort((batch.cells, batch.times)))
+        return batch
+
+    def _compact(self) -> None:
+        """Keep of every id the last `limit` distinct declared cells: what else there is cannot count any more."""
+        batch = self._sorted()
+        declared = batch.cells >= 0  # first: an event in an undeclared cell takes nobody's place
+        batch = batch.where(declared)
+        batch = batch.where(self._roster.countable(batch.users))
+        self._rejected = self._rejected.plus(Rejected.of(declared, len(batch.times)))
+        kept = batch.where(last_events(batch.users.codes(), batch.cells, self._limit))
+        self._parts = [kept._replace(users=Labels.joined([kept.users]))]
+        self._size = _weight(self._parts[0])
+        self._full = max(self._compact_above, 2 * self._size)
+
+
+def _weight(batch: EventColumns) -> int:
+    """Return the room that events take, in events with short ids."""
+    return len(batch.times) + int(batch.users.texts.sizes.sum()) // _TEXT_WEIGHT

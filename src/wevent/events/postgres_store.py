@@ -16,15 +16,16 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import errors, sql
 
 from wevent.errors import JournalLocked, StorageFailed
-from wevent.events.event_store import StoredRecord
-from wevent.events.records import decrypt, encrypt, keyed_digest
-from wevent.events.slot_keys import KeyRing, SlotKeys, unusable_key
+from wevent.events.records import Batch, Result, SlotKeys, decrypt, encrypt
+
+if TYPE_CHECKING:
+    from wevent.journal.connection import Session
 
 _log = logging.getLogger("wevent.events.postgres_store")
 _LATEST = 64  # slots in which a batch is looked for
@@ -49,7 +50,7 @@ SELECT found.key, found.sealed FROM unnest(%s::bigint[], %s::bytea[]) AS wanted 
 CROSS JOIN LATERAL (SELECT key, sealed FROM events WHERE slot = wanted.slot AND key = wanted.key) AS found
 """
 _HOLDERS = """
-SELECT held.pid, session.usename, session.xact_start < clock_timestamp() - make_interval(secs => %s)
+SELECT held.pid, session.usename
 FROM pg_locks AS held JOIN pg_stat_activity AS session USING (pid)
 WHERE held.locktype = 'advisory' AND held.granted AND held.objsubid = 1 AND held.pid <> pg_backend_pid()
 AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -69,70 +70,54 @@ GIVE_UP_S = 20.0
 """Seconds to wait for sessions that cannot be ended."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-Result = TypeVar("Result")
-
-
-class StoreSession(Protocol):
-    """Connections to the database of a journal, one after another."""
-
-    patience_s: float
-
-    def once(self, work: Callable[[Connection], Result]) -> Result:
-        """Do some work once; raises `JournalUnreachable` if the connection is lost."""
-
-    def repeat(self, work: Callable[[Connection], Result]) -> Result:
-        """Do some work, again from its beginning after a lost connection."""
-
-    def close(self) -> None:
-        """End the connection."""
 
 
 class PostgresStore:
-    """Event store of a journal in PostgreSQL; also its intake. In one thread.
+    """Event store of a journal in PostgreSQL, in one thread.
 
     Args:
         session: connections, made with `SETTING` and `UNDERSTOOD`.
-        schema: of the journal.
-        address: of the journal, for messages.
-        ring: keys of this process, outside the database.
+        find_keys: returns the keys of the store with an id: one object in a process, so that all lose a key together.
         own_instances: returns the instances of the journal's writers in this process.
         is_writers: whether the writer of the journal uses it: its folder of keys is then the one that all must use.
     """
 
     def __init__(
         self,
-        session: StoreSession,
-        schema: str,
-        address: str,
-        ring: KeyRing,
+        session: Session,
+        find_keys: Callable[[str], SlotKeys],
         own_instances: Callable[[], list[str]],
         *,
         is_writers: bool = False,
     ) -> None:
-        self.session, self._address, self._ring = session, address, ring
+        self.session, self.patience_s, self._find_keys = session, session.patience_s, find_keys
         self._own_instances, self._is_writers = own_instances, is_writers
-        self._lock, self._layout = IntakeLock(schema, address), IntakeLock(schema, address, "layout")
+        self._lock = IntakeLock(session.place.schema, str(session.place))
         self._keys: SlotKeys | None = None
         self._mark = b""
         self._closed = 0
 
-    @property
-    def patience_s(self) -> float:
-        """Time to wait for a database that does not answer."""
-        return self.session.patience_s
+    def open_keys(self) -> SlotKeys:
+        """Return the keys; the first use creates missing tables, and fails if the other replicas use another folder."""
+        self.session.patience_s = self.patience_s
+        if self._keys is None:
+            self._keys = self.session.repeat(self._open)
+        return self._keys
 
-    @patience_s.setter
-    def patience_s(self, patience_s: float) -> None:
-        self.session.patience_s = patience_s
-
-    def check(self) -> None:
-        """Check that the store can be used.
-
-        Raises:
-            StorageFailed: if the other replicas use another folder of keys.
-            JournalUnreachable: if the database does not answer within `patience_s`.
-        """
-        self._open_keys()
+    def _open(self, connection: Connection) -> SlotKeys:
+        """Create missing tables, and check the folder of keys: keys in a folder that others do not see would open nothing."""
+        if not has_tables(connection):
+            self._lock.alone(connection, sql.SQL(_TABLES).format(store=secrets.token_hex(8)))
+        store, self._closed, known = _read_intake(connection)
+        keys = self._find_keys(store)
+        may_change = self._is_writers or not known
+        self._mark = keys.folder_mark(make=may_change)
+        if self._mark != known and may_change:
+            connection.execute("UPDATE intake SET folder = %s WHERE folder = %s", (self._mark, known))
+            _, _, known = _read_intake(connection)
+        if self._mark != known:
+            raise _other_folder(keys)
+        return keys
 
     # Pausing
 
@@ -157,25 +142,25 @@ class PostgresStore:
         text = "INSERT INTO meanings VALUES (%s, %s) ON CONFLICT DO NOTHING"
         self._repeat(lambda connection: connection.execute(text, (digest, meaning)))
 
-    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
-        return self._repeat(lambda connection: self._find(connection, wanted))
+    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+        return self._repeat(lambda connection: self._find(connection, batches))
 
-    def put(self, batches: Sequence[Sequence[StoredRecord]]) -> tuple[bool, int]:
-        keys = self._open_keys()
-        records = [record for batch in batches for record in batch]
-        slots = {record.slot for record in records}
+    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+        keys = self.open_keys()
+        slots = {slot for _, records in batches for slot in records}
         if not slots:
             return True, self._closed
         known = keys.make(slots) if min(slots) > self._closed else {}
         missing = slots - known.keys()  # the key of a slot that was closed meanwhile is being destroyed
         if missing:
-            self._closed = self._repeat(_read_closed_slot)
+            _, self._closed, _ = self._repeat(_read_intake)
             if max(missing) > self._closed:
-                raise unusable_key(max(missing), keys.folder)
+                raise keys.unusable(max(missing))
             return False, self._closed
         rows = [
-            (record.slot, keyed_digest(known[record.slot], record.name), encrypt(known[record.slot], record.data))
-            for record in records
+            (slot, _digest_name(known[slot], name), encrypt(known[slot], record))
+            for name, records in batches
+            for slot, record in records.items()
         ]
         try:
             is_stored = self.session.once(lambda connection: self._copy(connection, rows))
@@ -184,13 +169,8 @@ class PostgresStore:
         return is_stored, self._closed
 
     def probe(self) -> None:
-        """Check that batches can be stored: write a small file beside the keys, and a row that takes room of its own.
-
-        Raises:
-            StorageFailed: if they cannot.
-            JournalUnreachable: if the database does not answer within `patience_s`.
-        """
-        self._open_keys().probe()
+        """Raise `StorageFailed` if batches cannot be stored: write a file beside the keys, and a row that takes room."""
+        self.open_keys().probe()
         self._repeat(_take_room)
 
     # Publisher
@@ -201,78 +181,36 @@ class PostgresStore:
         self._closed = max(self._closed, slot)
 
     def read(self, slot: int, use: Callable[[Iterator[bytes]], Result]) -> Result:
-        key = self._open_keys().make([slot]).get(slot)
+        key = self.open_keys().make([slot]).get(slot)
         return self._repeat(lambda connection: use(_read_records(connection, slot, key)))
 
-    def meaning(self, digest: bytes) -> bytes | None:
-        text = "SELECT meaning FROM meanings WHERE digest = %s"
-        row = self._repeat(lambda connection: connection.execute(text, (digest,)).fetchone())
-        return None if row is None else bytes(row[0])
+    def meanings(self, known: Collection[bytes]) -> dict[bytes, bytes]:
+        text = "SELECT digest, meaning FROM meanings WHERE digest <> ALL(%s)"
+        rows = self._repeat(lambda connection: connection.execute(text, (list(known),)).fetchall())
+        return {bytes(digest): bytes(meaning) for digest, meaning in rows}
 
     def destroy(self, through: int) -> None:
-        self._open_keys().destroy(through)
+        self.open_keys().destroy(through)
 
     def forget(self, through: int) -> None:
         self.destroy(through)
         self._repeat(lambda connection: connection.execute("DELETE FROM events WHERE slot <= %s", (through,)).close())
 
     def close(self) -> None:
-        """End the connection."""
         self.session.close()
 
     def _repeat(self, work: Callable[[Connection], Result]) -> Result:
-        self._open_keys()
+        self.open_keys()
         return self.session.repeat(work)
 
-    def _open_keys(self) -> SlotKeys:
-        """Return the keys; the first use creates the tables if they are missing."""
-        if self._keys is None:
-            store = self.session.repeat(self._create_tables)
-            keys = self._ring.of_store(store)
-            self._mark = self.session.repeat(lambda connection: self._check_folder(connection, keys))
-            self._keys = keys
-        return self._keys
-
-    def _create_tables(self, connection: Connection) -> str:
-        """Create missing tables; returns the id of the store."""
-        if not has_tables(connection):
-            self._layout.alone(connection, sql.SQL(_TABLES).format(store=secrets.token_hex(8)))
-        store, closed = connection.execute("SELECT store, closed FROM intake").fetchall()[0]
-        self._closed = int(closed)
-        return str(store)
-
-    def _check_folder(self, connection: Connection, keys: SlotKeys) -> bytes:
-        """Return the mark of the folder of keys, which all replicas must see: keys elsewhere would open nothing.
-
-        Raises:
-            StorageFailed: if the other replicas use another folder.
-        """
-        known = _read_mark(connection)
-        may_change = self._is_writers or not known
-        mark = keys.folder_mark(make=may_change)
-        if mark != known and may_change:
-            connection.execute("UPDATE intake SET folder = %s WHERE folder = %s", (mark, known))
-            known = _read_mark(connection)
-        if mark != known:
-            raise self._other_folder()
-        return mark
-
-    def _other_folder(self) -> StorageFailed:
-        return StorageFailed(
-            "the side folder that the other replicas of the journal use",
-            f"another one ({self._ring.folder.parent})",
-            "Name the same folder (side=…) for all replicas, on a volume that all of them share.",
-            path=str(self._ring.folder.parent),
-        )
-
-    def _find(self, connection: Connection, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
-        keys = self._open_keys()
+    def _find(self, connection: Connection, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+        keys = self.open_keys()
         latest = keys.slots()[-_LATEST:]
         slots, digests, places = [], [], {}
-        for index, (name, more) in enumerate(wanted):
-            for slot in {*latest, *more}:
+        for index, (name, records) in enumerate(batches):
+            for slot in {*latest, *records}:
                 if (key := keys.get(slot)) is not None:
-                    digest = keyed_digest(key, name)
+                    digest = _digest_name(key, name)
                     slots.append(slot)
                     digests.append(digest)
                     places[digest] = index, key
@@ -287,13 +225,12 @@ class PostgresStore:
         with connection.transaction():
             self._closed, is_paused, folder = self._lock.shared(connection)
             if folder != self._mark:
-                raise self._other_folder()
+                raise _other_folder(self.open_keys())
             if is_paused:
                 raise JournalLocked(
-                    "a service to publish the journal",
-                    "another command that does",
-                    "What it publishes has no events of a service: send the same batch again when it has ended.",
-                    path=self._address,
+                    "Another command publishes the journal, without events of a service.",
+                    "Send the same batch again when that command has ended.",
+                    path=str(self.session.place),
                 )
             if min(rows)[0] <= self._closed:
                 return False
@@ -310,25 +247,17 @@ class IntakeLock:
     A replica that was stopped inside a transaction would keep slots from closing. Therefore `alone` ends sessions that hold
     the lock for long: they had acknowledged nothing. It waits a little longer for sessions that the role may not end, then
     it fails; nothing is drawn meanwhile, so nothing is drawn again (spec 10).
-
-    Args:
-        schema: of the journal.
-        address: of the journal, for messages.
-        what: word for what is locked.
     """
 
-    def __init__(self, schema: str, address: str, what: str = "intake") -> None:
-        self._address, self._what = address, what
-        digest = hashlib.sha256(f"wevent {what} {schema}".encode()).digest()
+    def __init__(self, schema: str, address: str) -> None:
+        self._address = address
+        digest = hashlib.sha256(f"wevent intake {schema}".encode()).digest()
         self._number = int.from_bytes(digest[:8], "big", signed=True)
 
     def shared(self, connection: Connection) -> tuple[int, bool, bytes]:
-        """Take the lock together with others.
+        """Take the lock together with others, and return what stays so: the last closed slot, is paused, mark of the folder.
 
         A statement of its own reads the result: one that waited for the lock would see what was there before.
-
-        Returns:
-            the last closed slot, whether nothing is accepted now, and the mark of the folder of keys; all stay so.
         """
         text = sql.SQL(
             "SELECT pg_advisory_xact_lock_shared({}); SELECT closed, paused = fence, folder FROM intake, writer"
@@ -342,40 +271,37 @@ class IntakeLock:
     def alone(self, connection: Connection, work: sql.Composable) -> None:
         """Run statements without results under the lock, in one message: no pause of this process is inside.
 
-        Raises:
-            StorageFailed: if other sessions keep the lock and cannot be ended; nothing was done.
+        If other sessions keep the lock and cannot be ended, nothing is done and `StorageFailed` is raised.
         """
         text = sql.SQL("SET LOCAL lock_timeout TO {}; SELECT pg_advisory_xact_lock({}); {}").format(
             1000 * STANDSTILL_S, self._number, work
         )
-        end, before = time.monotonic() + GIVE_UP_S, dict[int, str]()
+        end = time.monotonic() + GIVE_UP_S
         while True:
             try:
                 connection.execute(text).close()
                 return
             except errors.LockNotAvailable:
-                before = self._end_holders(connection, before)
+                holders = self._end_holders(connection)
                 if time.monotonic() >= end:
-                    raise self._locked(before) from None
+                    raise self._locked(holders) from None
 
-    def _end_holders(self, connection: Connection, before: dict[int, str]) -> dict[int, str]:
-        """End sessions that held the lock for too long; returns the holders, process and role.
+    def _end_holders(self, connection: Connection) -> dict[int, str]:
+        """End sessions that hold the lock, and return them: process and role.
 
-        The server may hide from this role how long others have held it: then those end that held it the last time, too.
+        Each has held it as long as this session has waited, since others that come meanwhile wait, too.
         """
-        holders: dict[int, str] = {}
-        for process, role, is_long in connection.execute(_HOLDERS, (STANDSTILL_S, self._number)).fetchall():
-            holders[process] = str(role)
-            if is_long or (is_long is None and process in before):
-                with suppress(errors.InsufficientPrivilege):
-                    connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()
+        holders: dict[int, str] = dict(connection.execute(_HOLDERS, (self._number,)).fetchall())
+        for process in holders:
+            with suppress(errors.InsufficientPrivilege):
+                connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()
         return holders
 
     def _locked(self, holders: dict[int, str]) -> StorageFailed:
         named = ", ".join(f"process {process} of role {role}" for process, role in sorted(holders.items())[:5])
         return StorageFailed(
-            f"to have the {self._what} of the journal alone for a moment",
-            f"sessions that keep it and could not be ended ({named or 'they keep its tables'}; {self._address})",
+            "The intake of the journal could not be locked: sessions keep it and could not be ended "
+            f"({named or 'they keep its tables'}; {self._address}).",
             "Use one role for all replicas, or let this one end the others' sessions (GRANT pg_signal_backend TO role); "
             "or end them. Nothing was drawn, and what was acknowledged is kept.",
             path=self._address,
@@ -387,12 +313,24 @@ def has_tables(connection: Connection) -> bool:
     return bool(connection.execute("SELECT to_regclass('intake') IS NOT NULL").fetchall()[0][0])
 
 
-def _read_closed_slot(connection: Connection) -> int:
-    return int(connection.execute("SELECT closed FROM intake").fetchall()[0][0])
+def _other_folder(keys: SlotKeys) -> StorageFailed:
+    side = str(keys.folder.parent)
+    return StorageFailed(
+        f"The other replicas of the journal use another side folder than {side}.",
+        "Name the same folder (side=…) for all replicas, on a volume that all of them share.",
+        path=side,
+    )
 
 
-def _read_mark(connection: Connection) -> bytes:
-    return bytes(connection.execute("SELECT folder FROM intake").fetchall()[0][0])
+def _digest_name(key: bytes, name: bytes) -> bytes:
+    """Return a digest of a batch name that only the holder of the slot's key can compute."""
+    return hashlib.blake2b(name, key=key, digest_size=32, person=b"wevent batch").digest()
+
+
+def _read_intake(connection: Connection) -> tuple[str, int, bytes]:
+    """Return the id of the store, the last closed slot, and the mark of the folder of keys."""
+    store, closed, folder = connection.execute("SELECT store, closed, folder FROM intake").fetchall()[0]
+    return str(store), int(closed), bytes(folder)
 
 
 def _read_records(connection: Connection, slot: int, key: bytes | None) -> Iterator[bytes]:

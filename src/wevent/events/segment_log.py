@@ -16,16 +16,15 @@ import os
 import threading
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import groupby
 from pathlib import Path
 from struct import Struct
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from wevent.events.event_store import StoredRecord
-from wevent.events.records import NAME_BYTES, NO_NAME, decrypt, encrypt
-from wevent.events.slot_keys import SlotKeys, unusable_key
-from wevent.file_io import create_private, probe_write, read_at, storage_errors, storage_failed, sync_path
+from wevent.events.records import NAME_BYTES, NO_NAME, Batch, Result, SlotKeys, decrypt, encrypt
+from wevent.file_io import create_private, probe_write, read_at, storage_errors, sync_path
 
 _log = logging.getLogger("wevent.events.segment_log")
 _MEANING, _BATCH = b"wEv0", b"wEv1"
@@ -33,11 +32,8 @@ _HEAD = Struct("<4sII")  # kind, length of the body, checksum of the body
 _PART = Struct("<QI")  # slot and length of an encrypted record
 _NUMBER = Struct("<I")
 _SEGMENT_BYTES = 64 << 20
-_KEPT_OPEN = 16  # segments
 _PROBE_BYTES = 1 << 14
 _REMEDY = "Make room and make the folder writable; what was acknowledged is not lost."
-
-Result = TypeVar("Result")
 
 
 class _Place(NamedTuple):
@@ -51,7 +47,7 @@ class _Place(NamedTuple):
 
 
 class SegmentLog:
-    """Event store of a journal in a file; also its intake. From any thread.
+    """Event store of a journal in a file; from any thread.
 
     Args:
         folder: for its owner only; created if it is missing.
@@ -60,9 +56,6 @@ class SegmentLog:
     Attributes:
         keys: of open slots, in the same folder.
         is_damaged: whether acknowledged records were lost.
-
-    Raises:
-        StorageFailed: if the folder cannot be used.
     """
 
     def __init__(self, folder: Path, is_ours: Callable[[bytes], bool] = lambda meaning: True) -> None:
@@ -75,7 +68,6 @@ class SegmentLog:
         self._last_slots: dict[int, int] = {}  # by segment
         self._meanings: dict[bytes, bytes] = {}
         self._header = b""
-        self._files: dict[int, int] = {}
         self._file: int | None = None  # of the segment that is written
         self._size = self._closed = self._segment = 0
         with _log_errors(folder):
@@ -93,32 +85,31 @@ class SegmentLog:
                 self._end_segment()
             self._header, self._meanings[digest] = header, meaning
 
-    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
         with self._lock:
-            places = [(index, self._names.get(name)) for index, (name, _) in enumerate(wanted)]
+            places = [(index, self._names.get(name)) for index, (name, _) in enumerate(batches)]
         known = [(index, place, self.keys.get(place.slot)) for index, place in places if place is not None]
         return [(index, record) for index, place, key in known if key for record in self._read([place], key)]
 
-    def put(self, batches: Sequence[Sequence[StoredRecord]]) -> tuple[bool, int]:
-        slots = {record.slot for batch in batches for record in batch}
+    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+        slots = {slot for _, records in batches for slot in records}
         if not slots or min(slots) <= self._closed:
             return not slots, self._closed
         keys = self.keys.make(slots)
         for slot in slots - keys.keys():
-            raise unusable_key(slot, self.folder)
-        encrypted = [[encrypt(keys[record.slot], record.name + record.data) for record in batch] for batch in batches]
+            raise self.keys.unusable(slot)
+        encrypted = [
+            (name, {slot: encrypt(keys[slot], name + record) for slot, record in records.items()})
+            for name, records in batches
+        ]
         with self._lock:
             if min(slots) <= self._closed:
                 return False, self._closed
-            self._store(batches, encrypted)
+            self._store(encrypted)
             return True, self._closed
 
     def probe(self) -> None:
-        """Check that batches can be stored.
-
-        Raises:
-            StorageFailed: if they cannot.
-        """
+        """Raise `StorageFailed` if batches cannot be stored."""
         self.keys.probe()
         with _log_errors(self.folder):
             probe_write(self.folder / f"{os.urandom(8).hex()}.probe", _PROBE_BYTES)
@@ -135,8 +126,9 @@ class SegmentLog:
             places = list(self._places.get(slot, ()))
         return use(self._read(places, key))
 
-    def meaning(self, digest: bytes) -> bytes | None:
-        return self._meanings.get(digest)
+    def meanings(self, known: Collection[bytes]) -> dict[bytes, bytes]:
+        with self._lock:
+            return {digest: meaning for digest, meaning in self._meanings.items() if digest not in known}
 
     def destroy(self, through: int) -> None:
         self.keys.destroy(through)
@@ -153,42 +145,43 @@ class SegmentLog:
             for segment in gone:
                 self._delete(segment)
             if gone:
-                self._sync_folder()
+                with _log_errors(self.folder):
+                    sync_path(self.folder)
 
     def close(self) -> None:
-        """Close all files; the next run counts the events of open slots."""
         with self._lock:
             self._end_segment()
-            self._close_files(0)
 
     # Segments; under the lock
 
-    def _store(self, batches: Sequence[Sequence[StoredRecord]], encrypted: list[list[bytes]]) -> None:
-        """Append batches and force them to disk.
+    def _store(self, batches: Sequence[Batch]) -> None:
+        """Append batches of encrypted records, and force them to disk.
 
-        Raises:
-            StorageFailed: if the disk refuses; nothing behind the last durable byte of the segment is used.
+        If the disk refuses, nothing behind the last durable byte of the segment is used.
         """
         if self._file is None or self._size >= _SEGMENT_BYTES:
             self._begin_segment()
         assert self._file is not None
-        frames = [_batch_frame(batch, sealed) for batch, sealed in zip(batches, encrypted, strict=True)]
+        frames = [_batch_frame(records) for _, records in batches]
         try:
-            _write_all(self._file, b"".join(frames))
-            _force(self._file)
-        except BaseException as error:
+            with _log_errors(self.folder):
+                _write_all(self._file, b"".join(frames))
+                _force(self._file)
+        except BaseException:
             self._discard_end()
-            if isinstance(error, OSError):
-                raise storage_failed(f"to keep events in {self.folder}", error, _REMEDY, self.folder) from None
             raise
-        for frame, batch in zip(frames, batches, strict=True):
-            self._index(self._segment, self._size, frame, {record.slot: record.name for record in batch})
+        for frame, (name, _) in zip(frames, batches, strict=True):
+            self._index(self._segment, self._size, frame, name)
             self._size += len(frame)
 
-    def _index(self, segment: int, offset: int, frame: bytes | memoryview, names: dict[int, bytes]) -> None:
-        """Remember the records of a frame; of two records of one batch in one slot the later one was acknowledged."""
+    def _index(self, segment: int, offset: int, frame: bytes | memoryview, name: bytes | None = None) -> None:
+        """Remember the records of a batch, whose name is in the records if it is not given.
+
+        Of two records of one batch in one slot the later one was acknowledged.
+        """
         for slot, start, length in _parts(frame):
-            place = _Place(slot, names.get(slot, NO_NAME), segment, offset + start, length)
+            own = self._find_name(slot, frame[start : start + length]) if name is None else name
+            place = _Place(slot, own, segment, offset + start, length)
             before = self._names.get(place.name)
             if before is not None and before.slot == slot:
                 self._places[slot].remove(before)
@@ -212,12 +205,12 @@ class SegmentLog:
                     path.unlink()
                 raise
         self._segment, self._size = number, len(self._header)
-        self._file = self._files[number] = file
-        self._last_slots[number] = 0
-        self._close_files(_KEPT_OPEN)
+        self._file, self._last_slots[number] = file, 0
 
     def _end_segment(self) -> None:
         """Write no more into the segment that is written."""
+        if self._file is not None:
+            os.close(self._file)
         self._file = None
 
     def _discard_end(self) -> None:
@@ -233,17 +226,7 @@ class SegmentLog:
         path = self._path(segment)
         with _log_errors(path):
             path.unlink(missing_ok=True)
-        if segment in self._files:
-            os.close(self._files.pop(segment))
         del self._last_slots[segment]
-
-    def _close_files(self, kept: int) -> None:
-        for segment in sorted(self._files)[: max(0, len(self._files) - kept)]:
-            os.close(self._files.pop(segment))
-
-    def _sync_folder(self) -> None:
-        with _log_errors(self.folder):
-            sync_path(self.folder)
 
     def _path(self, segment: int) -> Path:
         return self.folder / f"{segment:010d}.events"
@@ -263,7 +246,7 @@ class SegmentLog:
                 if frame is None:
                     self._report_damage()
                 elif frame[:4] == _BATCH:
-                    self._index(segment, offset, frame, self._find_names(frame))
+                    self._index(segment, offset, frame)
                 else:
                     body = bytes(frame[_HEAD.size :])
                     digest, meaning = body[:NAME_BYTES], body[NAME_BYTES:]
@@ -275,36 +258,37 @@ class SegmentLog:
         if not self._last_slots[segment]:
             self._delete(segment)
 
-    def _find_names(self, frame: memoryview) -> dict[int, bytes]:
-        """Return the names of the batch of a frame, by slot; a record whose key is destroyed has none."""
-        names = {}
-        for slot, start, length in _parts(frame):
-            key = self.keys.get(slot)
-            text = None if key is None else decrypt(key, frame[start : start + length])
-            if text is not None:
-                names[slot] = text[:NAME_BYTES]
-        return names
+    def _find_name(self, slot: int, sealed: bytes | memoryview) -> bytes:
+        """Return the name of the batch of a record; a record whose key is destroyed has none."""
+        key = self.keys.get(slot)
+        text = None if key is None else decrypt(key, sealed)
+        return NO_NAME if text is None else text[:NAME_BYTES]
 
     def _read(self, places: list[_Place], key: bytes | None) -> Iterator[bytes]:
         """Yield the records at these places; those that cannot be read are reported."""
-        for place in places:
-            sealed = self._bytes_at(place)
-            text = None if key is None else decrypt(key, sealed)
-            if text is None:
-                self._report_damage()
-            else:
-                yield text[NAME_BYTES:]
+        for segment, group in groupby(places, lambda place: place.segment):
+            with self._opened(segment) as file:
+                for place in group:
+                    with _log_errors(self._path(segment)):
+                        sealed = b"" if file is None else read_at(file, place.length, place.offset)
+                    text = None if key is None else decrypt(key, sealed)
+                    if text is None:
+                        self._report_damage()
+                    else:
+                        yield text[NAME_BYTES:]
 
-    def _bytes_at(self, place: _Place) -> bytes:
-        path = self._path(place.segment)
-        with self._lock, _log_errors(path):
-            if place.segment not in self._files:
-                with suppress(FileNotFoundError):
-                    self._files[place.segment] = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            file = self._files.get(place.segment)
-            found = b"" if file is None else read_at(file, place.length, place.offset)
-            self._close_files(_KEPT_OPEN)
-        return found
+    @contextmanager
+    def _opened(self, segment: int) -> Iterator[int | None]:
+        """Yield a descriptor of a segment, None if the file is gone."""
+        path, file = self._path(segment), None
+        with self._lock, _log_errors(path), suppress(FileNotFoundError):
+            written = self._file if segment == self._segment else None
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if written is None else os.dup(written)
+        try:
+            yield file
+        finally:
+            if file is not None:
+                os.close(file)
 
     def _report_damage(self) -> None:
         if not self.is_damaged:
@@ -316,26 +300,14 @@ class SegmentLog:
         self.is_damaged = True
 
 
-def forget_events(folder: Path, through: int) -> None:
-    """Destroy the events of slots up to this one that a live run left in a folder, if there is one.
-
-    Raises:
-        StorageFailed: if they cannot be destroyed: events may not outlive their slot.
-    """
-    if folder.is_dir():
-        log = SegmentLog(folder)
-        log.forget(through)
-        log.close()
-
-
 def _frame(kind: bytes, body: Sequence[bytes]) -> bytes:
     text = b"".join(body)
     return _HEAD.pack(kind, len(text), zlib.crc32(text)) + text
 
 
-def _batch_frame(batch: Sequence[StoredRecord], sealed: Sequence[bytes]) -> bytes:
-    table = (_PART.pack(record.slot, len(text)) for record, text in zip(batch, sealed, strict=True))
-    return _frame(_BATCH, [_NUMBER.pack(len(batch)), *table, *sealed])
+def _batch_frame(records: Mapping[int, bytes]) -> bytes:
+    table = (_PART.pack(slot, len(record)) for slot, record in records.items())
+    return _frame(_BATCH, [_NUMBER.pack(len(records)), *table, *records.values()])
 
 
 def _parts(frame: bytes | memoryview) -> Iterator[tuple[int, int, int]]:

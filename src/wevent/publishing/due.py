@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from wevent.settings import StreamSettings
 from wevent.settings.values import SECOND_US
-from wevent.streams.clock import SlotClock
-from wevent.streams.steady_clock import TOLERANCE_US, wall_clock_us
+from wevent.streams.clock import TOLERANCE_US, SlotClock, wall_clock_us
 
 _SHARE = 4  # the default is a quarter of a slot after the grace, at most a second
 _LATE_US = 5 * SECOND_US  # a process that is later was frozen; a busy machine wakes up sooner

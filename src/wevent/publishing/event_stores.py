@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wevent.errors import WeventError
-from wevent.events.live_source import LiveSource
-from wevent.events.pipe import PipeInbox, PipeReader, standard_input
-from wevent.events.records import RecordCodec
+from wevent.events.pipe import PipeInbox, PipeSource, standard_input
+from wevent.events.records import RecordCodec, SlotKeys
 from wevent.events.segment_log import SegmentLog
-from wevent.events.slot_keys import KeyRing
 from wevent.journal import JournalPlace, PostgresPlace, share_journal
 from wevent.journal.place import file_beside, psycopg_needed
 from wevent.settings import Settings
@@ -33,8 +31,7 @@ def open_input(settings: Settings, clock: SlotClock, last: int | None) -> Source
         return open_source(settings, clock, last)
     pipe = standard_input()
     log = open_event_log(settings, clock)
-    reader = PipeReader(settings, clock, last, inbox=PipeInbox(pipe), intake=log, in_thread=True)
-    return LiveSource(settings, clock, last, store=log, pipe=reader)
+    return PipeSource(settings, clock, last, inbox=PipeInbox(pipe), store=log, in_thread=True)
 
 
 def open_event_log(settings: Settings, clock: SlotClock) -> SegmentLog:
@@ -91,7 +88,8 @@ class ReplicaStores:
     def __init__(self, place: PostgresPlace) -> None:
         self.shared = share_journal(place)
         self._place = place
-        self._ring = KeyRing(place.private_folder / "keys", lambda store: f"{place.schema}.{store}.")
+        self._key_folder = place.private_folder / "keys"
+        self._keys: dict[str, SlotKeys] = {}
 
     def open(self, purpose: str, patience_s: float | None = None, *, is_writers: bool = False) -> PostgresStore:
         """Open a store over a connection of its own; for one thread, which closes it.
@@ -104,8 +102,12 @@ class ReplicaStores:
         with psycopg_needed(self._place):
             from wevent.events.postgres_store import SETTING, UNDERSTOOD, PostgresStore
         session = self.shared.session(purpose, setting=SETTING, understood=UNDERSTOOD, patience_s=patience_s)
-        names = self._place.schema, str(self._place)
-        return PostgresStore(session, *names, self._ring, self.shared.own_instances, is_writers=is_writers)
+        return PostgresStore(session, self._find_keys, self.shared.own_instances, is_writers=is_writers)
+
+    def _find_keys(self, store: str) -> SlotKeys:
+        """Return the keys of the store with this id; from any thread."""
+        opened = SlotKeys(self._key_folder, f"{self._place.schema}.{store}.")
+        return self._keys.setdefault(store, opened)  # in one step: two objects would not lose their keys together
 
     def open_left(self) -> PostgresStore | None:
         """Open the store that replicas left, for a writer that is none of them; None if there never was one."""
@@ -132,7 +134,7 @@ class ReplicaStores:
             JournalUnreachable: if the database does not answer.
         """
         with closing(self.open("joining")) as store, closing(self.shared.news()) as news:
-            store.check()
+            store.open_keys()
             committed = news.wait(0.0)
             store.destroy(committed)
         return committed

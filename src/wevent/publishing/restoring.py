@@ -6,18 +6,18 @@ After a crash at any step `publish` refuses what is there, and the same command 
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
-from wevent.events.segment_log import forget_events
 from wevent.journal.backup import copy_backup, move_in, put_aside, remove_partial, to_one_file
 from wevent.journal.contents import NO_REVISION, Hook, no_hook
 from wevent.journal.place import JournalPlace, journal_file
 from wevent.journal.sqlite_journal import SqliteJournal
 from wevent.journal.witness import WitnessFile, read_witness, release_witness, take_witness, witness_path
-from wevent.publishing.event_stores import events_folder
+from wevent.publishing.event_stores import open_sweeper
 from wevent.publishing.staleness import plan_settling, settle_stale
 from wevent.settings import RestoreOptions as Stated
 
@@ -206,7 +206,8 @@ def _settle(journal: Path, witness: WitnessFile, stated: Stated, end: int, moved
     with SqliteJournal(journal, held=witness) as restored:
         settle_stale(restored, stated)
         at("settled")
-        forget_events(events_folder(journal), through)
+        with ExitStack() as stack:
+            open_sweeper(journal, stack, is_live=False, is_service=False)(through)
         doubts = [restore for restore in restored.registry.restores() if restore.slot == through]
         in_doubt = max((through + key[0] - 1 for restore in doubts for key in restore.doubted), default=None)
         silent = max((restore.silent_through for restore in doubts), default=0) or None

@@ -15,8 +15,7 @@ from wevent.publishing.due import DueMoments
 from wevent.schemas import BatchResult, Condition, Role
 from wevent.service.problems import not_running
 from wevent.settings.values import utc_time
-from wevent.streams.clock import SlotClock
-from wevent.streams.steady_clock import TOLERANCE_US, wall_clock_us
+from wevent.streams.clock import TOLERANCE_US, SlotClock, wall_clock_us
 
 MAX_BEHIND = 3
 """Number of releases that may be due and not out while a service still counts as ready."""

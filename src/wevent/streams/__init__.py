@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.settings import StreamSettings
-from wevent.streams.clock import SlotClock
+from wevent.streams.clock import SlotClock, wall_clock_us
 from wevent.streams.file_source import FileSource, span_of
 from wevent.streams.requirements_file import Requirements, read_requirements
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.steady_clock import wall_clock_us
 
 __all__ = [
     "FileSource",

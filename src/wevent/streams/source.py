@@ -31,10 +31,7 @@ class SlotCounts(NamedTuple):
 class Source(ABC):
     """A stream of counted slots; the defaults suit an input that stays where it is, such as files.
 
-    Args:
-        settings: of the stream.
-        last: the last slot; None: no end.
-        files: number of input files; None if there are none.
+    Without a last slot it has no end. `files` is the number of input files, None without such files.
     """
 
     def __init__(self, settings: StreamSettings, last: int | None, files: int | None = None) -> None:
@@ -43,6 +40,7 @@ class Source(ABC):
         self._files = files
         self._stopped = False
         self._uncounted = Rejections()
+        self._malformed: list[str] = []
 
     @abstractmethod
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
@@ -54,22 +52,19 @@ class Source(ABC):
     def resume(self, position: Any) -> None:
         """Continue after a stored position; called once, before `count`.
 
-        Raises:
-            InvalidInput: if there are fewer files than before: events may be missing.
-            InvalidSettings: if numbers as times had another unit: every event would lie outside the clock.
+        Fewer files than before are refused: events may be missing. So is another unit of times: every event would lie
+        outside the clock.
         """
         earlier, unit = position["time_unit"], self._settings.time_unit
         if earlier != unit:
             raise InvalidSettings(
-                f"time_unit to stay {earlier}, as in the earlier run of this journal",
-                f"{unit}",
+                f"The time unit is {unit}, but it was {earlier} in the earlier run of this journal.",
                 f"Give --time-unit {earlier}; convert times that are in another unit.",
                 key="time_unit",
             )
         if self._files is not None and self._files < position.get("files", 0):
             raise InvalidInput(
-                f"the {position['files']} input files of the earlier run, or more",
-                f"{self._files}",
+                f"The earlier run had {position['files']} input files; now there are {self._files}.",
                 "Give the same or a longer list of inputs.",
                 path=None,
             )
@@ -81,8 +76,7 @@ class Source(ABC):
     def idle(self, wait_s: float) -> bool:
         """Wait so long before a slot that is counted is committed; a live source may take in what arrives meanwhile.
 
-        Returns:
-            whether to give the slot up: `stop` was called, and the next run counts it again.
+        Return True to give the slot up: `stop` was called, and the next run counts it again.
         """
         time.sleep(wait_s)
         return False
@@ -110,7 +104,7 @@ class Source(ABC):
 
     def first_malformed(self) -> list[str]:
         """Return the places of the first malformed records, for the operator only; free of event content."""
-        return []
+        return list(self._malformed)
 
     def _slots(self, first: int, most: int) -> range:
         """Return the slots from `first` on, at most `most` and none after the last."""

@@ -108,7 +108,7 @@ class Spill:
         try:
             return _decode(self._cipher.decrypt(_nonce(piece.offset), data, None))
         except InvalidTag:
-            raise StorageFailed("temporary files as they were written", "other bytes", "Check the disk.") from None
+            raise StorageFailed("A temporary file has changed since it was written.", "Check the disk.") from None
 
 
 def _nonce(offset: int) -> bytes:
@@ -140,11 +140,10 @@ def _decode(data: bytes) -> EventColumns:
 
 def _no_room(error: OSError | None) -> StorageFailed:
     """Return the error for a folder without room; `tempfile` finds no folder if all of them are full."""
-    passes = error is None or isinstance(error, FileNotFoundError) or may_pass(error)
+    reason = "too little is free" if error is None else type(error).__name__
     return StorageFailed(
-        "room for a temporary copy of the events",
-        "less" if error is None else type(error).__name__,
+        f"There is no room for a temporary copy of the events ({reason}).",
         "Free some space, or set TMPDIR to a folder with more.",
         path=os.environ.get("TMPDIR", "/tmp"),
-        passing=passes,
+        passing=error is None or isinstance(error, FileNotFoundError) or may_pass(error),
     )

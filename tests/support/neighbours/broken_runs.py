@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wevent.events.live_source import LiveSource
+from wevent.events.pipe import PipeSource
 
 
-class StopsAtMalformed(LiveSource):
+class StopsAtMalformed(PipeSource):
     """Broken on purpose: ends with the first malformed line."""
 
     def count(self, roster: Any, first: int, most: int) -> Any:
@@ -18,7 +18,7 @@ class StopsAtMalformed(LiveSource):
             yield counted
 
 
-class LosesNeighbours(LiveSource):
+class LosesNeighbours(PipeSource):
     """Broken on purpose: one malformed line, and nobody is counted any more."""
 
     def count(self, roster: Any, first: int, most: int) -> Any:
@@ -31,7 +31,7 @@ class LosesNeighbours(LiveSource):
 class WritesEvents:
     """Broken on purpose: an output that says how many events there were."""
 
-    def __init__(self, output: Any, source: LiveSource, path: Path) -> None:
+    def __init__(self, output: Any, source: PipeSource, path: Path) -> None:
         self._output, self._source, self._path = output, source, path
         self.repair, self.emit = output.repair, output.emit
 

@@ -27,7 +27,7 @@ from wevent.cli import main
 from wevent.events import live_source
 from wevent.service.tokens import Tokens, TokenStore
 from wevent.settings.values import format_time
-from wevent.streams import steady_clock
+from wevent.streams import clock as steady_clock
 
 Answers = list[list[tuple[int, str]]]
 """Status and text of every attempt of every batch."""

@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from wevent.events import segment_log
 from wevent.events.live_source import LiveSource
 from wevent.events.receiver import BatchReceiver
 from wevent.events.records import RecordCodec
-from wevent.events.segment_log import SegmentLog, forget_events
+from wevent.events.segment_log import SegmentLog
+from wevent.publishing.event_stores import open_sweeper
 from wevent.schemas import BatchResult
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
@@ -596,18 +597,23 @@ def test_hostile_nesting_costs_no_more_than_its_bytes(tmp_path: Path, inside: by
 
 
 def test_another_publisher_of_the_journal_leaves_nothing_of_what_it_commits(tmp_path: Path) -> None:
-    folder = tmp_path / "spool"
-    forget_events(folder, 5)  # no service ever ran
+    folder = tmp_path / "run.journal.events"
+
+    def sweep(through: int) -> None:
+        with ExitStack() as stack:
+            open_sweeper(tmp_path / "run.journal", stack, is_live=False, is_service=False)(through)
+
+    sweep(5)  # no service ever ran
     assert not folder.exists()
-    source = opened(tmp_path, Clock(12), grace_us=5 * SECOND)
+    source = Batches(folder, Clock(12), grace_us=5 * SECOND)
     source.receive("a", "1", lines((9, 7, "north")))
     source.receive("a", "2", lines((11, 8, "south")))
     source.close()
     (folder / "x.key").touch()  # not one of ours
-    forget_events(folder, 1)
-    assert sorted(files(tmp_path, ".key")) == ["2.key", "x.key"]
-    forget_events(folder, 2)
-    assert sorted(files(tmp_path)) == ["x.key"]
+    sweep(1)
+    assert sorted(path.name for path in folder.glob("*.key")) == ["2.key", "x.key"]
+    sweep(2)
+    assert sorted(path.name for path in folder.iterdir()) == ["x.key"]
 
 
 def test_an_old_copy_of_the_keys_opens_no_later_slot(tmp_path: Path) -> None:

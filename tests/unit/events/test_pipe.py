@@ -8,11 +8,10 @@ import pytest
 from tests.support.live_events import MemoryStore, pipe_source
 from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, nonzero, plain, roster, settings
 from wevent.errors import InvalidEvents
-from wevent.events.live_source import LiveSource
+from wevent.events.live_source import LiveSource, SlotBuffer
 from wevent.settings.values import format_time
 from wevent.streams import SlotClock, declared_clock
 from wevent.streams.json_lines import ObjectDecoder
-from wevent.streams.slot_buffer import SlotBuffer
 from wevent.streams.times import TimeReader
 
 CLOCK = SlotClock(DAY, 60 * SECOND)

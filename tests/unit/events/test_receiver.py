@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.support.commands import PATIENCE_S
 from wevent.counting.cells import Cells
 from wevent.errors import JournalUnreachable
-from wevent.events.event_store import StoredRecord
 from wevent.events.receiver import BatchReceiver
+from wevent.events.records import Batch
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 
@@ -27,19 +27,19 @@ class StandingStill:
     def __init__(self) -> None:
         self.let = threading.Event()
         self.entered = threading.Event()
-        self.kept: list[StoredRecord] = []
+        self.kept: list[tuple[bytes, bytes]] = []
 
     def declare(self, digest: bytes, meaning: bytes) -> None:
         pass
 
-    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
         self.entered.set()
         assert self.let.wait(PATIENCE_S)
-        known = {record.name: record.data for record in self.kept}
-        return [(place, known[name]) for place, (name, _) in enumerate(wanted) if name in known]
+        known = dict(self.kept)
+        return [(place, known[name]) for place, (name, _) in enumerate(batches) if name in known]
 
-    def put(self, batches: Sequence[Sequence[StoredRecord]]) -> tuple[bool, int]:
-        self.kept += [record for batch in batches for record in batch]
+    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+        self.kept += [(name, record) for name, records in batches for record in records.values()]
         return True, 0
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from wevent.errors import StorageFailed
-from wevent.events.records import decrypt, encrypt
-from wevent.events.slot_keys import SlotKeys
+from wevent.events.records import SlotKeys, decrypt, encrypt
 
 
 def keys(folder: Path, store: str = "s") -> SlotKeys:

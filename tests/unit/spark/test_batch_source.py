@@ -188,7 +188,7 @@ def test_a_query_that_ended_ends_the_loop() -> None:
 def test_what_is_kept_elsewhere() -> None:
     spark = source()
     assert spark.first_malformed() == []
-    with pytest.raises(InvalidSettings, match="time_unit to stay ms"):
+    with pytest.raises(InvalidSettings, match="it was ms in the earlier run"):
         spark.resume({"slot": 1, "time_unit": "ms"})
     assert spark.totals()["late"] == 0
 

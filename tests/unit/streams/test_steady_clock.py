@@ -8,8 +8,8 @@ import logging
 import pytest
 
 from wevent.settings.values import SECOND_US
-from wevent.streams import steady_clock
-from wevent.streams.steady_clock import STABLE_US, TOLERANCE_US, SteadyClock, WallClock, opening_us
+from wevent.streams import clock as steady_clock
+from wevent.streams.clock import STABLE_US, TOLERANCE_US, SteadyClock, WallClock, opening_us
 
 MINUTE_S = STABLE_US // SECOND_US
 TOLERANCE_S = TOLERANCE_US / SECOND_US

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.counting.label_index import LabelIndex
+from wevent.counting.roster import last_events
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidSettings
 from wevent.experiments.datasets.raw import by_user_and_slot
@@ -18,7 +19,6 @@ from wevent.settings import StreamSettings
 from wevent.streams import declared_clock
 from wevent.streams.file_source import read_events
 from wevent.streams.requirements_file import Requirements
-from wevent.streams.slot_buffer import latest
 
 
 def configured_stream(settings: StreamSettings, asked: Requirements | None = None) -> Recorded:
@@ -45,7 +45,7 @@ def configured_stream(settings: StreamSettings, asked: Requirements | None = Non
     known = (users >= 0) & (events.cells >= 0)
     slots = (events.times[known] - clock.origin_us) // clock.length_us
     owners, cells = users[known], events.cells[known]
-    kept = latest(slots * max(len(names), 1) + owners, cells, settings.max_cells_per_user)
+    kept = last_events(slots * max(len(names), 1) + owners, cells, settings.max_cells_per_user)
     slot, user, cell = by_user_and_slot(slots[kept], owners[kept], cells[kept])
     remarks = {
         "events of unknown users or cells": int(np.count_nonzero(~known)),

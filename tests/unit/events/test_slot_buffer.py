@@ -8,8 +8,8 @@ import pytest
 from wevent.counting.counts import Rejected
 from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
+from wevent.events.live_source import SlotBuffer
 from wevent.streams.decoding import EventColumns
-from wevent.streams.slot_buffer import SlotBuffer
 
 USERS = ["1", "2", "1", "x", "w", "x", "2"]
 CELLS = [0, 1, -1, 0, 1, -1, -1]
