@@ -102,7 +102,7 @@ def _source_of(settings: Settings) -> SourceFactory:
     """
     if settings.engine != "spark" or settings.is_live:
         return open_input
-    from wevent.spark.dependencies import require_java, require_pyspark
+    from wevent.spark import require_java, require_pyspark
 
     require_pyspark()
     require_java()

@@ -48,9 +48,8 @@ def open_output(target: str | None, first: int = 1) -> Output:
     if ending == ".parquet":
         return ParquetOutput(path, first)
     raise InvalidOutput(
-        "an output ending in .ndjson, .csv or .parquet, or - for standard output",
-        f"{str(path)!r}",
-        "Name a file in it." if path.is_dir() else "Rename it.",
+        f"The output {str(path)!r} does not end in .ndjson, .csv or .parquet.",
+        "Name a file in it." if path.is_dir() else "Rename it, or use - for standard output.",
         path=str(path),
     )
 
@@ -62,7 +61,7 @@ def standard_output() -> BinaryIO:
         InvalidOutput: if it is closed.
     """
     if sys.stdout is None:
-        raise InvalidOutput("standard output", "a closed one", "Redirect it, or name a file.", path="-")
+        raise InvalidOutput("Standard output is closed.", "Redirect it, or name a file.", path="-")
     return sys.stdout.buffer
 
 
@@ -73,12 +72,10 @@ def refuse_dropping(output: Output, keep: int | None) -> None:
         InvalidOption: for an output that is made from the journal when the run ends, or none beside the journal.
     """
     if keep is not None and isinstance(output, KeptOutput | ParquetOutput):
+        there = "There is no output" if isinstance(output, KeptOutput) else f"{output.path} is made when the run ends"
         raise InvalidOption(
-            "an output that grows with every slot (.ndjson, .csv or -) for a journal that drops slots (--keep)",
-            "none"
-            if isinstance(output, KeptOutput)
-            else f"a Parquet file ({output.path}), which is made from the journal when the run ends",
-            "Leave --keep out, or choose another output.",
+            f"{there}, and the journal drops slots (--keep).",
+            "Leave --keep out, or choose an output that grows with every slot (.ndjson, .csv or -).",
             option="keep",
         )
 
@@ -100,8 +97,7 @@ def refuse_same_file(target: str | None, others: Iterable[tuple[str, Path]]) -> 
         same = os.path.realpath(path) == os.path.realpath(other)
         if same or (path.exists() and other.exists() and path.samefile(other)):
             raise InvalidOutput(
-                "a file of its own for the releases",
-                f"{kind} ({path})",
+                f"{path} is {kind}, not a file of its own for the releases.",
                 "Choose another file; this one is untouched.",
                 path=str(path),
             )
@@ -115,8 +111,7 @@ def refuse_existing(path: Path) -> None:
     """
     if path.exists() and path.stat().st_size:
         raise InvalidOutput(
-            "a new file for a part of the releases",
-            f"one that is there already ({path})",
+            f"{path} exists, and a part of the releases needs a new file.",
             "Choose another file, or move it away; it is untouched.",
             path=str(path),
         )

@@ -42,9 +42,9 @@ class Selection:
             known = {str(cell) for epoch in journal.epochs() for cell in cell_labels(epoch.terms.cells)}
             unknown = sorted(self._wanted - known)
             if unknown or not self._wanted:
+                named = ", ".join(map(repr, unknown[:5])) + (", …" if len(unknown) > 5 else "")
                 raise InvalidCells(
-                    "cells that the journal declares",
-                    (", ".join(map(repr, unknown[:5])) or "none") + (", …" if len(unknown) > 5 else ""),
+                    f"The journal declares no cells {named}." if unknown else "No cells are chosen.",
                     f"It has {len(known)}, such as {', '.join(sorted(known)[:5])}.",
                     cells=unknown,
                 )
@@ -114,13 +114,8 @@ def parse_slots(head: Head, begin: str | None, end: str | None, prefix: str = ""
     first = None if begin is None else _parse_slot(head, begin, "from", prefix)
     last = None if end is None else _parse_slot(head, end, "to", prefix)
     if first is not None and last is not None and last < first:
-        raise InvalidOption(
-            "a last slot that is not before the first",
-            f"{prefix}from {begin} {prefix}to {end}",
-            "Swap them.",
-            option="to",
-            value=end,
-        )
+        problem = f"The last slot is before the first ({prefix}from {begin} {prefix}to {end})."
+        raise InvalidOption(problem, "Swap them.", option="to", value=end)
     return first, last
 
 
@@ -130,10 +125,8 @@ def _parse_slot(head: Head, text: str, option: str, prefix: str) -> int:
         return min(int(text), _MAX_SLOT)
     terms = head.pinned
     if is_number or terms is None or terms.slot_length_us is None:
-        expected = "a slot's number, 1 or above" + (", or a time" if is_number else "")
-        raise InvalidOption(
-            expected, f"{prefix}{option} {text}", "Slots are numbered from 1 on.", option=option, value=text
-        )
+        problem = f"{prefix}{option} {text} is neither the number of a slot nor a time."
+        raise InvalidOption(problem, "Slots are numbered from 1 on.", option=option, value=text)
     clock, time_us = SlotClock(terms.origin_us, terms.length_us), parse_time(text, f"{prefix}{option}", 0)
     before = clock.slot_of(time_us - 1)  # the last slot that starts before
     return before if option == "to" else max(1, before + 1)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from wevent.counting.counts import Counts, Rejected
 from wevent.counting.roster import Roster
 from wevent.errors import ServiceStopping
 from wevent.settings import StreamSettings
+from wevent.spark.class_counts import ClassCounter
 from wevent.spark.event_plan import OBSERVED, slots_ahead
 from wevent.streams.clock import SlotClock
 from wevent.streams.rejections import MALFORMED, Rejections
@@ -62,7 +63,7 @@ class SparkSource(Source):
         self._wanted: tuple[Roster, int, int] | None = None
         self._roster: Roster | None = None  # that slots were counted with
         self._counted: dict[int, Counts] = {}
-        self.uncounted = QueryTotals(slots_ahead(settings, clock))
+        self._uncounted = self.uncounted = QueryTotals(slots_ahead(settings, clock))
         self.alive: Callable[[], bool] = lambda: True
 
     def take(self, through: int, counting: Counting, pause: Callable[[], None]) -> None:
@@ -84,11 +85,8 @@ class SparkSource(Source):
                 if self._done >= last:
                     return
                 if self._is_over or self._stopping.is_set():
-                    raise self._ended or ServiceStopping(
-                        "a publisher that takes slots",
-                        "one that has stopped",
-                        "Start the query again: its slots are counted then.",
-                    )
+                    fix = "Start the query again: its slots are counted then."
+                    raise self._ended or ServiceStopping("The publisher has stopped.", fix)
                 wanted = self._wanted if self._wanted is not None and self._wanted[1] <= last else None
             if wanted is None:
                 pause()
@@ -146,9 +144,6 @@ class SparkSource(Source):
             self._is_over, self._ended = True, error
             self._changed.notify_all()
 
-    def totals(self) -> dict[str, int]:
-        return self.uncounted.totals()
-
     def _wait_for(self, roster: Roster, slot: int, end: int, *, beginning: bool) -> Counts | None:
         """Return the counts of a slot; None after `stop`, or if the batch that had others does not have this slot."""
         with self._changed:
@@ -166,7 +161,7 @@ class SparkSource(Source):
             return self._counted.pop(slot)
 
 
-class QueryTotals:
+class QueryTotals(Rejections):
     """Totals of events of a stream that were not counted, from the progress of its query and from the loop.
 
     The query's thread, the loop's and the caller's share it: one of them at a time changes or reads it.
@@ -176,25 +171,23 @@ class QueryTotals:
     """
 
     def __init__(self, ahead: int) -> None:
+        super().__init__()
         self._ahead = ahead
-        self._uncounted = Rejections()
         self._lock = threading.RLock()  # a signal handler may ask in the thread that has it
         self._query: Any = None
         self._batch = -1
         self._ended: int | None = None  # slots up to this one had ended for the batch before
 
     def reject(self, reasons: Rejected) -> None:
-        """Add events that the loop did not count."""
         with self._lock:
-            self._uncounted.reject(reasons)
+            super().reject(reasons)
 
     def totals(self) -> dict[str, int]:
-        """Return the sums by name, as `Rejections.totals` does."""
         with self._lock:
-            return self._uncounted.totals()
+            return super().totals()
 
     def follow(self, query: Any) -> None:
-        """Set the query whose progress is read, as Java has it."""
+        """Read the progress of a query from now on, as Java has it."""
         self._query = query
 
     def look(self) -> None:
@@ -212,24 +205,57 @@ class QueryTotals:
             observed = progress.get("observedMetrics", {}).get(OBSERVED)
             if observed:
                 malformed = [observed[name] for name in MALFORMED]
-                self._uncounted.events += observed["rows"] - sum(malformed)
-                self._uncounted.malform(malformed)
-                self._uncounted.outside(observed["before"], observed["after"])
-                self._uncounted.reject(Rejected(unknown_cell=observed["unknown_cell"]))
+                self.events += observed["rows"] - sum(malformed)
+                self.malform(malformed)
+                self.outside(observed["before"], observed["after"])
+                self.reject(Rejected(unknown_cell=observed["unknown_cell"]))
             times = progress.get("eventTime", {})
             dropped = sum(operator["numRowsDroppedByWatermark"] for operator in progress["stateOperators"])
             if dropped and "max" in times:
-                beat = (
-                    _slot(times["max"]) - self._ahead - 1
-                )  # in a slot that has ended before it is no news, and dropped
-                dropped -= int(self._ended is None or beat <= self._ended)
-            self._uncounted.late += max(0, dropped)
+                beat = _slot(times["max"]) - self._ahead - 1
+                dropped -= int(
+                    self._ended is None or beat <= self._ended
+                )  # a heartbeat in a slot that had ended before
+            self.late += max(0, dropped)
             self._ended = _slot(times["watermark"]) if "watermark" in times else None
 
 
 def _slot(time: str) -> int:
     """Return the slot that Spark takes for a second."""
     return int(datetime.fromisoformat(time).timestamp())
+
+
+def take_rows(source: SparkSource, counter: ClassCounter, rows: DataFrame, batch: int) -> None:
+    """Have the slots of a micro-batch committed; in the thread of the query.
+
+    Rows are kept in Spark meanwhile; spilled to disk, they are encrypted as shuffles are. If the query is stopped meanwhile,
+    few words replace what Java says of it: Spark searches Python's message with a stack frame for every letter. A stack trace
+    of Java has too many letters: the thread of the query would die.
+
+    Raises:
+        WeventError: what ended the loop.
+        InterruptedError: if the query is stopped.
+    """
+    sleep: Any = rows.sparkSession._jvm.java.lang.Thread.sleep  # type: ignore[union-attr]
+
+    def pause() -> None:
+        """Wait a little where Spark can interrupt it."""
+        try:
+            sleep(_PAUSE_MS)
+        except Py4JJavaError:
+            raise InterruptedError(_INTERRUPTED) from None
+
+    source.uncounted.look()
+    try:
+        folded = rows.persist()
+        try:
+            source.take(ended_through(rows), partial(counter.count, folded), pause)
+        finally:
+            folded.unpersist()
+    except (Py4JError, PySparkException):
+        if source.alive():
+            raise
+        raise InterruptedError(_INTERRUPTED) from None
 
 
 def ended_through(rows: DataFrame) -> int:
@@ -243,41 +269,3 @@ def ended_through(rows: DataFrame) -> int:
     through: int = max(found["beat"] or 0, 0)
     assert (found["slot"] or 0) <= through, "no slot ends before its heartbeat says so"
     return through
-
-
-@contextmanager
-def interruptible(alive: Callable[[], bool]) -> Iterator[None]:
-    """Do the work of a batch; if the query is stopped meanwhile, replace what Java says of it by few words.
-
-    Spark searches Python's message with a stack frame for every letter. A stack trace of Java has too many letters: the
-    thread of the query would die.
-
-    Args:
-        alive: whether the query goes on.
-
-    Raises:
-        InterruptedError: if it does not.
-    """
-    try:
-        yield
-    except (Py4JError, PySparkException):
-        if alive():
-            raise
-        raise InterruptedError(_INTERRUPTED) from None
-
-
-def pause_in(session: Any) -> Callable[[], None]:
-    """Return a function that waits a little in the thread of a query, where Spark can interrupt it.
-
-    Raises:
-        InterruptedError: if it does, in words that are short: Spark reads them.
-    """
-    sleep = session._jvm.java.lang.Thread.sleep
-
-    def pause() -> None:
-        try:
-            sleep(_PAUSE_MS)
-        except Py4JJavaError:
-            raise InterruptedError(_INTERRUPTED) from None
-
-    return pause

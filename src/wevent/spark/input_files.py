@@ -49,9 +49,9 @@ READING = {
 
 _CANCEL_S = 0.2
 _LINES = 20_000  # decoded at once
-_TEXT_SCHEMA = "user string, slot bigint, since bigint, place bigint, why int"
+_TEXT_SCHEMA = "user string, slot bigint, moment bigint, why int"
 
-TextRow = tuple[str | None, int | None, int | None, int | None, int]
+TextRow = tuple[str | None, int | None, int | None, int]
 
 
 def open_folder(settings: StreamSettings, clock: SlotClock, last: int | None) -> FolderSource:
@@ -63,8 +63,7 @@ def open_folder(settings: StreamSettings, clock: SlotClock, last: int | None) ->
     """
     if settings.is_live or settings.frame is not None or last is None:
         raise InvalidSettings(
-            "files and a declared end, for the engine spark",
-            "live lines, a frame, or no end",
+            "The engine spark counts files up to a declared end, not live lines or frames.",
             "Streams and frames of Spark are for wevent.spark.publish and wevent.spark.count.",
             key="engine",
         )
@@ -160,12 +159,9 @@ class FolderSource(Source):
                 raise
             if not self._stopped:  # or the job was cancelled
                 names = ", ".join(repr(file) for file in self._paths[:3])
-                raise InvalidInput(
-                    "readable input files",
-                    f"an error of Spark while reading {names} ({type(error).__name__})",
-                    "Check that none is cut off or still being written, and that Spark knows its types.",
-                    path=self._paths[0],
-                ) from None
+                problem = f"Spark cannot read the input files {names} ({type(error).__name__})."
+                fix = "Check that none is cut off or still being written, and that Spark knows its types."
+                raise InvalidInput(problem, fix, path=self._paths[0]) from None
         else:
             self._leave()
         finally:
@@ -182,7 +178,8 @@ class FolderSource(Source):
         if not self._sizes:
             self._sizes = self._survey()
         if self._folded is None:  # sorted: a job skips rows of other slots
-            self._folded = self._plan.folded(self._rows).sortWithinPartitions("slot").persist()
+            folded = self._plan.folded(self._rows.where(F.col("why") == COUNTS))
+            self._folded = folded.sortWithinPartitions("slot").persist()
         return self._counter.count(self._folded, roster, first, self._end)
 
     def _survey(self) -> dict[tuple[int, int], int]:
@@ -194,11 +191,8 @@ class FolderSource(Source):
         self._uncounted.malform([sizes.get((0, WHY[name]), 0) for name in MALFORMED])
         self._uncounted.outside(sizes.get((0, WHY["before"]), 0), sizes.get((0, WHY["after"]), 0))
         if self._uncounted.malformed and self._settings.strict:
-            raise InvalidEvents(
-                "only well-formed events (strict)",
-                "malformed ones",
-                "`wevent check` says where; or leave strict out to count and skip them.",
-            )
+            fix = "`wevent check` says where; or leave strict out to count and skip them."
+            raise InvalidEvents("Some events are malformed, and strict allows only well-formed events.", fix)
         return sizes
 
 
@@ -293,12 +287,13 @@ def _decode(
     while chunk := list(islice(lines, _LINES)):
         decoded = decoder.decode(b"".join(bytes(line) + b"\n" for line in chunk))
         for problem in decoded.problems.tolist():
-            yield None, None, None, None, problem + 1
+            yield None, None, None, problem + 1
         events, since = decoded.batch, decoded.batch.times - clock.origin_us
         slots = since // clock.length_us + 1
         outside = (slots < 1, slots > last, events.cells < 0)
         whys = np.select(outside, (WHY["before"], WHY["after"], WHY["unknown_cell"]), COUNTS)
-        numbers = (column.tolist() for column in (slots, since % clock.length_us, events.cells, whys))
+        moments = since % clock.length_us * len(settings.cells) + events.cells
+        numbers = (column.tolist() for column in (slots, moments, whys))
         yield from zip(map(str, events.users.values()), *numbers, strict=True)
 
 

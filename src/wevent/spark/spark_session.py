@@ -1,4 +1,4 @@
-"""Sessions of Spark: the one that a command starts for itself, encryption, and settings for a while."""
+"""Sessions of Spark: the one that a command starts for itself, copies of others, and their encryption."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -42,7 +41,7 @@ def session_for_files() -> SparkSession:
     return session
 
 
-def refuse_unencrypted(session: SparkSession, remedy: str) -> None:
+def refuse_unencrypted(session: SparkSession, fix: str) -> None:
     """Refuse an application that writes shuffles and spills as they are: disks outlive it, and events are in them.
 
     The application's own configuration counts: a setting of the session changes nothing.
@@ -52,9 +51,9 @@ def refuse_unencrypted(session: SparkSession, remedy: str) -> None:
     """
     if session.sparkContext.getConf().get(ENCRYPTION, "false").strip().lower() != "true":
         raise InvalidSettings(
-            f"{ENCRYPTION}=true: shuffles and spills hold people's events, and stay on disk for a while",
-            "a session that was started without it",
-            remedy,
+            f"The session was started without {ENCRYPTION}=true: people's events would stay on disk for a while, in shuffles "
+            "and spills.",
+            fix,
             key="unencrypted",
         )
 
@@ -73,20 +72,6 @@ def activate(session: SparkSession) -> None:
     java = getattr(session._jvm, "org.apache.spark.sql.classic.SparkSession")  # as `createDataFrame` of a copy does
     java.setActiveSession(session._jsparkSession)
     SparkSession._activeSession = session
-
-
-@contextmanager
-def configured(session: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    """Give a session these settings for a while; afterwards it has its own again."""
-    before = {name: session.conf.get(name, None) for name in values}
-    try:
-        for name, value in values.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        with suppress(Py4JError, AttributeError):  # Java, or the context, was stopped meanwhile
-            for name, earlier in before.items():
-                session.conf.unset(name) if earlier is None else session.conf.set(name, earlier)
 
 
 def _new_application() -> SparkSession:
@@ -115,10 +100,8 @@ def _signals_later() -> Iterator[None]:
     came: list[int] = []
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        before = {
-            number: signal.signal(number, lambda number, frame: came.append(number))
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        for expected in (signal.SIGINT, signal.SIGTERM):
+            before[expected] = signal.signal(expected, lambda number, frame: came.append(number))
     try:
         yield
     finally:
