@@ -28,15 +28,7 @@ __all__ = [
 
 
 def open_output(target: str | None, first: int = 1) -> Output:
-    """Return the output for a path, by its ending; "-" or None is standard output.
-
-    Args:
-        target: path of the output.
-        first: the first slot that a file is to hold.
-
-    Raises:
-        InvalidOutput: for an ending that is no format.
-    """
+    """Return the output of releases from a slot on, by the ending of its path; "-" or None is standard output."""
     if target is None or target == "-":
         return StreamOutput(standard_output())
     path = Path(target)
@@ -55,22 +47,14 @@ def open_output(target: str | None, first: int = 1) -> Output:
 
 
 def standard_output() -> BinaryIO:
-    """Return standard output, as bytes.
-
-    Raises:
-        InvalidOutput: if it is closed.
-    """
+    """Return standard output, as bytes."""
     if sys.stdout is None:
         raise InvalidOutput("Standard output is closed.", "Redirect it, or name a file.", path="-")
     return sys.stdout.buffer
 
 
 def refuse_dropping(output: Output, keep: int | None) -> None:
-    """Refuse to drop slots from the journal (`keep`) that no output has.
-
-    Raises:
-        InvalidOption: for an output that is made from the journal when the run ends, or none beside the journal.
-    """
+    """Refuse to drop slots from the journal (`keep`) that no output has."""
     if keep is not None and isinstance(output, KeptOutput | ParquetOutput):
         there = "There is no output" if isinstance(output, KeptOutput) else f"{output.path} is made when the run ends"
         raise InvalidOption(
@@ -81,15 +65,7 @@ def refuse_dropping(output: Output, keep: int | None) -> None:
 
 
 def refuse_same_file(target: str | None, others: Iterable[tuple[str, Path]]) -> None:
-    """Refuse an output that is one of the files a run reads or keeps.
-
-    Args:
-        target: as of `open_output`.
-        others: kind and path of these files.
-
-    Raises:
-        InvalidOutput: naming the kind.
-    """
+    """Refuse an output that is one of the files a run reads or keeps."""
     if target is None or target == "-":
         return
     path = Path(target)
@@ -104,11 +80,7 @@ def refuse_same_file(target: str | None, others: Iterable[tuple[str, Path]]) -> 
 
 
 def refuse_existing(path: Path) -> None:
-    """Refuse a file that is not empty, for a part of the releases: only a file of all releases can be continued.
-
-    Raises:
-        InvalidOutput: if it is not empty.
-    """
+    """Refuse a file that is not empty, for a part of the releases: only a file of all releases can be continued."""
     if path.exists() and path.stat().st_size:
         raise InvalidOutput(
             f"{path} exists, and a part of the releases needs a new file.",

@@ -77,12 +77,7 @@ class StreamOutput(Output):
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse a folder, pipe or device as a file, and a file in a missing folder.
-
-    Raises:
-        InvalidOutput: naming the kind.
-        StorageFailed: if the folder is missing.
-    """
+    """Refuse a folder, pipe or device as a file, and a file in a missing folder."""
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -225,11 +225,7 @@ def _types(whole: Any, number: Any, text: Any, time: Any) -> dict[str, Any]:
 
 
 def _library(name: str) -> Any:
-    """Return a library that is not part of an installation of wevent.
-
-    Raises:
-        InvalidOption: if it is not there.
-    """
+    """Return a library that is not part of an installation of wevent."""
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -22,16 +22,7 @@ _MAX_SLOT = 1 << 62
 
 
 class Selection:
-    """Releases of a journal for an output, up to a slot and cut to some cells.
-
-    Args:
-        journal: opened for reading.
-        last: the last slot (default: the last released one).
-        cells: labels of the cells, in any order (default: all).
-
-    Raises:
-        InvalidCells: for no label, or one that was never declared.
-    """
+    """Releases of a journal for an output, up to a slot (None: the last) and cut to some cells (None: all)."""
 
     def __init__(self, journal: Journal, last: int | None = None, cells: Iterable[str] | None = None) -> None:
         self._journal, self._last = journal, last
@@ -98,18 +89,9 @@ class Selection:
 
 
 def parse_slots(head: Head, begin: str | None, end: str | None, prefix: str = "") -> tuple[int | None, int | None]:
-    """Return the first and last slot of a range that is given by slot numbers or times.
+    """Return the first and last slot of a range that is given by slot numbers or times; `prefix` is for names in errors.
 
-    Args:
-        head: of the journal.
-        begin: first slot; the first one that starts at a time or later.
-        end: last slot; the last one that starts before a time.
-        prefix: text before the names of the options in errors.
-
-    Raises:
-        InvalidOption: for a value that is no slot's number, nor a time where slots have times; if the last slot is before
-            the first.
-        InvalidSettings: if it is no time.
+    A time stands for the first slot that starts then or later, and at the end for the last one that starts before.
     """
     first = None if begin is None else _parse_slot(head, begin, "from", prefix)
     last = None if end is None else _parse_slot(head, end, "to", prefix)

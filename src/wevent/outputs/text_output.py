@@ -99,13 +99,7 @@ class _Content:
 
 
 class FileOutput(Output):
-    """A text file of releases.
-
-    Args:
-        path: the file.
-        form: form of the lines.
-        first: the first slot that it is to hold.
-    """
+    """A text file of releases."""
 
     def __init__(self, path: Path, form: Format, first: int = 1) -> None:
         self.path = path
@@ -127,11 +121,7 @@ class FileOutput(Output):
         self._look(journal, committed)
 
     def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
-        """Rewrite or complete the file after the same check; return the number of releases written.
-
-        Raises:
-            StaleJournal, InvalidOutput: as `check`.
-        """
+        """Rewrite or complete the file after the same check; return the number of releases written."""
         (content, is_edited), sent = self._look(journal, committed), 0
         if is_edited:
             sent = self._rewrite(journal, content.last)

@@ -37,11 +37,7 @@ def __dir__() -> list[str]:
 
 
 def require_pyspark() -> None:
-    """Refuse an installation without the extra.
-
-    Raises:
-        InvalidSettings: naming what is missing.
-    """
+    """Refuse an installation without the extra."""
     missing = [name for name in ("pyspark", "pyarrow") if importlib.util.find_spec(name) is None]
     if missing:
         raise InvalidSettings(
@@ -52,11 +48,7 @@ def require_pyspark() -> None:
 
 
 def require_java() -> None:
-    """Refuse a machine on which Spark could not start: it would say so in many lines.
-
-    Raises:
-        InvalidSettings: if there is no Java, or an old one.
-    """
+    """Refuse a machine on which Spark could not start: it would say so in many lines."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None or not os.path.exists(java):

@@ -41,11 +41,6 @@ Counting = Callable[[Roster, int, int], dict[int, Counts]]
 class SparkSource(Source):
     """Counts the slots that micro-batches bring.
 
-    Args:
-        settings: the unit of times, and the grace.
-        clock: when slots begin.
-        last: the last slot; None if there is no end.
-
     Attributes:
         uncounted: totals of events that were not counted; private.
         alive: `True` while the query runs.
@@ -73,9 +68,6 @@ class SparkSource(Source):
             through: the last slot that has ended by the batch.
             counting: counts its slots.
             pause: waits a little in that thread, and raises if Spark wants it back.
-
-        Raises:
-            WeventError: what ended the loop.
         """
         last = through if self.last is None else min(through, self.last)
         with self._changed:
@@ -126,11 +118,7 @@ class SparkSource(Source):
             self._changed.notify_all()
 
     def resume(self, position: Any) -> None:
-        """Continue after a stored position: what batches bring for slots up to it was committed.
-
-        Raises:
-            InvalidSettings: if numbers as times meant something else.
-        """
+        """Continue after a stored position: what batches bring for slots up to it was committed."""
         super().resume(position)
         self.forget(int(position["slot"]))
 
@@ -165,9 +153,6 @@ class QueryTotals(Rejections):
     """Totals of events of a stream that were not counted, from the progress of its query and from the loop.
 
     The query's thread, the loop's and the caller's share it: one of them at a time changes or reads it.
-
-    Args:
-        ahead: how many slots the first heartbeat of a batch lies ahead (`slots_ahead`).
     """
 
     def __init__(self, ahead: int) -> None:

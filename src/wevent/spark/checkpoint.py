@@ -35,15 +35,7 @@ _AGAIN = "start again: what is committed stays, and what is not is read from whe
 
 
 class Checkpoint:
-    """A folder that Spark can reach: on this machine, or by address (hdfs://…, s3a://…).
-
-    Args:
-        session: whose file systems.
-        place: the folder.
-
-    Raises:
-        InvalidSettings: for a place that Spark cannot reach; so do `claim` and `belongs_to`.
-    """
+    """A folder that Spark can reach: on this machine, or by address (hdfs://…, s3a://…)."""
 
     def __init__(self, session: SparkSession, place: str) -> None:
         self.place = place
@@ -55,12 +47,7 @@ class Checkpoint:
             self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
 
     def claim(self, journal: str, settings: StreamSettings, clock: SlotClock) -> None:
-        """Mark a new checkpoint with a journal and the meaning of numbers in the state, or check its mark.
-
-        Raises:
-            InvalidSettings: if it is another journal's, another query's, a folder with something else in it, or of other
-                slots or cells.
-        """
+        """Mark a new checkpoint with a journal and the meaning of numbers in the state, or check its mark."""
         meaning = [clock.origin_us, clock.length_us, settings.cells.declaration(), settings.max_cells_per_user]
         self._mark = f"{_prefix(journal)}{_digest(meaning)}"
         with self._reaching():
@@ -86,11 +73,7 @@ class Checkpoint:
             return any(name.startswith(_prefix(journal)) for name in self._names())
 
     def remove(self) -> None:
-        """Remove it with all that is in it, at the end of the stream.
-
-        Raises:
-            StorageFailed: if something is left.
-        """
+        """Remove it with all that is in it, at the end of the stream."""
         try:
             gone = self._files.delete(self._path, True) or not self._files.exists(self._path)
         except _JAVA_ERRORS:

@@ -90,9 +90,6 @@ class ClassCounter:
     """Counts slots of folded events; of unregistered users it looks at no more than may count.
 
     Spark keeps the roster in use for the next slots, until another one is used or `release` is called.
-
-    Args:
-        plan: the plan that folds the events.
     """
 
     def __init__(self, plan: EventPlan) -> None:
@@ -112,13 +109,7 @@ class ClassCounter:
             members.unpersist()
 
     def count(self, folded: DataFrame, roster: Roster, first: int, last: int) -> dict[int, Counts]:
-        """Count slots first to last, empty ones too, or as many of them as one job may.
-
-        Args:
-            folded: rows of `EventPlan.folded`, or of a micro-batch; rows without a user are none.
-            roster: the users who count.
-            first, last: the slots.
-        """
+        """Count slots first to last, empty ones too, or as many of them as one job may."""
         last = min(last, first + self.stretch(roster) - 1)
         latest = self._plan.last_cells(folded)
         inside = latest.where(F.col("slot").between(first, last) & F.col("user").isNotNull())

@@ -42,9 +42,6 @@ def identities(column: Column, kind: T.DataType, name: str) -> tuple[Column, boo
     """Return the ids or labels of a column of this type, NULL for values that can be none.
 
     They are BIGINT (`True`) or STRING (`False`), and compared as text as everywhere (`wevent.counting.label_index`).
-
-    Raises:
-        InvalidInput: for a type that is neither numbers nor text.
     """
     if isinstance(kind, _WHOLE):
         return column.cast("bigint"), True
@@ -64,14 +61,7 @@ def identities(column: Column, kind: T.DataType, name: str) -> tuple[Column, boo
 
 
 def with_places(rows: DataFrame, labels: Column, numbered: bool, cells: Cells) -> DataFrame:
-    """Return the rows with one more column, `place`: BIGINT, NULL for an undeclared cell.
-
-    Args:
-        rows: the rows.
-        labels: their cell labels, as `identities` returns them.
-        numbered: `True` for labels that are BIGINT.
-        cells: the declared cells.
-    """
+    """Return the rows with one more column, `place`: BIGINT, NULL for an undeclared cell."""
     if cells.numbered:
         number = labels if numbered else F.when(labels.rlike(_CANONICAL), labels.try_cast("bigint"))
         return rows.withColumn("place", F.when(number.between(0, len(cells) - 1), number))
@@ -86,10 +76,6 @@ def instants(column: Column, kind: T.DataType, settings: StreamSettings) -> tupl
     """Return the times of a column of this type: µs since 1970, NULL for values that are none.
 
     The second column is true for a value that would be a time if an offset were declared.
-
-    Raises:
-        InvalidInput: for a type that is no time.
-        InvalidEvents: for times without an offset when none is declared.
     """
     never, name = F.lit(False), settings.columns["time"]
     if isinstance(kind, T.TimestampType):

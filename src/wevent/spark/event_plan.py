@@ -34,10 +34,6 @@ class EventPlan:
     The moment of an event is its time and its cell in one number, the larger the later: of a user's events of a slot the one
     with the largest moment is the last. Of equal times the cell declared last wins, as live.
 
-    Args:
-        settings: columns, times, cells and k.
-        clock: when slots begin.
-
     Raises:
         InvalidSettings: for settings that only an input with an order can have, or slots too long for Spark's numbers.
     """
@@ -66,9 +62,6 @@ class EventPlan:
             events: with the columns that the settings name.
             last: the last slot an event may lie in; it may be made of the column `now_us`.
             now_us: when its batch began, in columns of the events.
-
-        Raises:
-            InvalidInput, InvalidEvents: for columns that are missing or of other types.
         """
         clock, names, cells = self.clock, self.settings.columns, self.settings.cells
         raw, kinds = _chosen(events, names, now_us)

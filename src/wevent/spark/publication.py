@@ -34,7 +34,7 @@ from wevent.spark.batch_source import SparkSource, take_rows
 from wevent.spark.checkpoint import Checkpoint, shortest_retention
 from wevent.spark.class_counts import ClassCounter
 from wevent.spark.event_plan import EventPlan, heartbeats
-from wevent.spark.spark_session import ENCRYPTION, refuse_unencrypted
+from wevent.spark.input_files import ENCRYPTION, refuse_unencrypted
 from wevent.streams.clock import SlotClock
 
 AVAILABLE_NOW = "available now"
@@ -117,10 +117,6 @@ def with_trigger(trigger: str | timedelta | None, settings: Settings) -> tuple[i
     """Return the time between two batches, None for `AVAILABLE_NOW`; and settings in which releases are due late enough.
 
     By default the time is an eighth of a slot, within bounds, and releases are due a trigger later than Spark may be late.
-
-    Raises:
-        InvalidSettings: for something else, or if releases are due before Spark can have closed their slot: it closes one up
-            to two triggers late.
     """
     if trigger == AVAILABLE_NOW:
         return None, settings
@@ -155,14 +151,6 @@ def moments_of(every_us: int | None, settings: Settings, clock: SlotClock) -> Du
 
 class LoopThread(InheritableThread):
     """The session of `wevent publish`, in a thread of the driver, and the query that feeds it.
-
-    Args:
-        stream: the events.
-        every_us: time between two batches; None takes what is there now, and no more.
-        checkpoint: where the query keeps its state.
-        settings: of the stream.
-        options: options of the run.
-        read: files that the settings were read from, and what each is.
 
     Attributes:
         source: where batches go, once it has begun.
@@ -240,11 +228,7 @@ class LoopThread(InheritableThread):
         return self.source
 
     def _start_query(self) -> None:
-        """Start the query of a loop that waits for its first slot.
-
-        Raises:
-            StorageFailed: if its checkpoint is damaged.
-        """
+        """Start the query of a loop that waits for its first slot."""
         source, checkpoint, session = self.source, self._checkpoint, self._stream.sparkSession
         assert source is not None, "a loop that has begun has a source"
         assert self._settings.journal is not None, "a publication has a journal"
@@ -333,11 +317,7 @@ class SparkPublication(StreamingQuery):
 
 
 def _settings(config: Path | str | None, given: dict[str, Any], requirements: Any) -> Settings:
-    """Return the settings of a stream whose events Spark reads.
-
-    Raises:
-        InvalidSettings: for what such a stream cannot have.
-    """
+    """Return the settings of a stream whose events Spark reads."""
     people = requirements if in_memory(requirements) else None
     named = {**given, "inputs": "-", "requirements": None if people is not None else requirements}
     chosen = load_settings(config, named, ("journal",))
@@ -368,11 +348,7 @@ def _going_on(settings: Settings, checkpoint: Checkpoint) -> Settings:
 
 
 def _session_of(stream: Any) -> SparkSession:
-    """Return the session of a streaming DataFrame of this process.
-
-    Raises:
-        InvalidInput: for anything else.
-    """
+    """Return the session of a streaming DataFrame of this process."""
     if not isinstance(stream, DataFrame) or not stream.isStreaming:
         what = "a DataFrame that is not streaming" if isinstance(stream, DataFrame) else type(stream).__name__
         raise InvalidInput(
