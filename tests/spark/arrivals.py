@@ -213,7 +213,7 @@ class Streamed:
         writer = rows.writeStream.outputMode("append").foreachBatch(take)
         writer = writer.option("checkpointLocation", str(self._folder / "checkpoint")).trigger(availableNow=True)
         query = writer.start()
-        self.source.uncounted.follow(query._jsq)
+        self.source.uncounted.query = query._jsq
         self.source.alive = lambda: bool(query.isActive)
         return query
 

@@ -34,7 +34,7 @@ def test_an_application_that_encrypts_nothing_is_refused(done: subprocess.Comple
     assert "unencrypted=True" in called["publish"]
     assert called["left"] == ["in"], "nothing was begun"
     assert command["code"] == 2
-    assert "a session that was started without it. Stop it first" in command["said"]
+    assert "in shuffles and spills. Stop it first" in command["said"]
     assert "Traceback" not in command["said"]
     assert allowed == {"allowed": True}
 

@@ -45,17 +45,11 @@ _TAIL = 1 << 16
 
 
 class Format(NamedTuple):
-    """Form of releases as lines.
-
-    Attributes:
-        render: whole lines of a record.
-        header: first line of a file, empty if there is none.
-        opening: beginning of every line, up to its slot.
-    """
+    """Form of releases as lines."""
 
     render: Callable[[Record], bytes]
-    header: bytes
-    opening: bytes
+    header: bytes  # first line of a file, if there is one
+    opening: bytes  # of every line, up to its slot
 
 
 NDJSON = Format(ndjson_line, b"", NDJSON_OPENING)

@@ -34,9 +34,6 @@ _PAUSE_MS = 20
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling sleep: java.lang.InterruptedException"
 """By these words Spark knows that a query was stopped, and did not fail; it looks for them in what Python says."""
 
-Counting = Callable[[Roster, int, int], dict[int, Counts]]
-"""Counts slots of a batch, first to last, or as many of them as can be counted at once."""
-
 
 class SparkSource(Source):
     """Counts the slots that micro-batches bring.
@@ -51,8 +48,7 @@ class SparkSource(Source):
         self.settings, self.clock, self.last = settings, clock, last
         self._changed = threading.Condition()  # of everything below
         self._stopping = threading.Event()
-        self._ended: BaseException | None = None
-        self._is_over = False
+        self._ended: BaseException | None = None  # what ended the loop
         self._done = 0  # slots up to this one are committed
         self._closed = 0  # slots up to this one have ended, by the batch in hand
         self._wanted: tuple[Roster, int, int] | None = None
@@ -61,12 +57,14 @@ class SparkSource(Source):
         self._uncounted = self.uncounted = QueryTotals(slots_ahead(settings, clock))
         self.alive: Callable[[], bool] = lambda: True
 
-    def take(self, through: int, counting: Counting, pause: Callable[[], None]) -> None:
+    def take(
+        self, through: int, counting: Callable[[Roster, int, int], dict[int, Counts]], pause: Callable[[], None]
+    ) -> None:
         """Have the slots of a batch committed; in the thread of the query.
 
         Args:
             through: the last slot that has ended by the batch.
-            counting: counts its slots.
+            counting: counts its slots, first to last, or as many of them as can be counted at once.
             pause: waits a little in that thread, and raises if Spark wants it back.
         """
         last = through if self.last is None else min(through, self.last)
@@ -76,7 +74,7 @@ class SparkSource(Source):
             with self._changed:
                 if self._done >= last:
                     return
-                if self._is_over or self._stopping.is_set():
+                if self._stopping.is_set():
                     fix = "Start the query again: its slots are counted then."
                     raise self._ended or ServiceStopping("The publisher has stopped.", fix)
                 wanted = self._wanted if self._wanted is not None and self._wanted[1] <= last else None
@@ -128,9 +126,8 @@ class SparkSource(Source):
 
     def finish(self, error: BaseException | None = None) -> None:
         """Make `take` wait for the loop no longer, which is over."""
-        with self._changed:
-            self._is_over, self._ended = True, error
-            self._changed.notify_all()
+        self._ended = error
+        self._stopping.set()
 
     def _wait_for(self, roster: Roster, slot: int, end: int, *, beginning: bool) -> Counts | None:
         """Return the counts of a slot; None after `stop`, or if the batch that had others does not have this slot."""
@@ -153,13 +150,16 @@ class QueryTotals(Rejections):
     """Totals of events of a stream that were not counted, from the progress of its query and from the loop.
 
     The query's thread, the loop's and the caller's share it: one of them at a time changes or reads it.
+
+    Attributes:
+        query: the query whose progress is read, as Java has it.
     """
 
     def __init__(self, ahead: int) -> None:
         super().__init__()
         self._ahead = ahead
         self._lock = threading.RLock()  # a signal handler may ask in the thread that has it
-        self._query: Any = None
+        self.query: Any = None
         self._batch = -1
         self._ended: int | None = None  # slots up to this one had ended for the batch before
 
@@ -171,13 +171,9 @@ class QueryTotals(Rejections):
         with self._lock:
             return super().totals()
 
-    def follow(self, query: Any) -> None:
-        """Read the progress of a query from now on, as Java has it."""
-        self._query = query
-
     def look(self) -> None:
         """Add the batch that was done last, unless it was added."""
-        progress = None if self._query is None else self._query.lastProgress()
+        progress = None if self.query is None else self.query.lastProgress()
         if progress is not None:
             self.add(msgspec.json.decode(progress.json()))
 

@@ -17,12 +17,11 @@ from wevent.settings import StreamSettings
 from wevent.spark.columns import identities, instants, with_places
 from wevent.streams.clock import SlotClock
 from wevent.streams.inputs import require_columns
+from wevent.streams.rejections import MALFORMED
 
 COUNTS = 0
-REASONS = ("no_record", "no_user", "no_cell", "no_time", "no_offset", "before", "after", "unknown_cell")
-"""Why an event does not count, in the names of `wevent.streams.rejections`; reason i + 1 stands for the i-th of them."""
-WHY = {name: place for place, name in enumerate(REASONS, start=1)}
-"""The number of each reason."""
+WHY = {name: number for number, name in enumerate((*MALFORMED, "before", "after", "unknown_cell"), start=1)}
+"""The number of each reason why an event does not count, in the names of `wevent.streams.rejections`."""
 OBSERVED = "wevent"
 """The name under which a query's progress says what became of its rows; private."""
 _MOST_MOMENTS = 1 << 62
@@ -114,7 +113,8 @@ class EventPlan:
         now_us = batch_moment_us() if now_us is None else now_us
         begun = slot_number(F.col("now_us"), self.clock)
         read = self.read(events, begun if last is None else F.least(begun, F.lit(last)), now_us)
-        counted = read.observe(OBSERVED, *tally()).where(F.col("why") == COUNTS)
+        reasons = [F.count_if(F.col("why") == number).alias(name) for name, number in WHY.items()]
+        counted = read.observe(OBSERVED, F.count(F.lit(1)).alias("rows"), *reasons).where(F.col("why") == COUNTS)
         arriving = counted.select(F.timestamp_seconds("slot").alias("seen"), "user", "moment")
         ahead = slots_ahead(self.settings, self.clock)
         graced = slot_number(now_us - F.lit(self.settings.grace_us), self.clock)
@@ -151,12 +151,6 @@ def batch_moment_us() -> Column:
     One moment for all rows of a batch; it is in the offset log, so a batch that is run again has the same one.
     """
     return F.unix_micros(F.current_timestamp())
-
-
-def tally() -> list[Column]:
-    """Return sums over rows of `read`: all rows, and those that do not count for each of `REASONS`."""
-    reasons = [F.count_if(F.col("why") == number).alias(name) for name, number in WHY.items()]
-    return [F.count(F.lit(1)).alias("rows"), *reasons]
 
 
 def _chosen(

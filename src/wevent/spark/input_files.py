@@ -63,19 +63,11 @@ _TEXT_SCHEMA = "user string, slot bigint, moment bigint, why int"
 TextRow = tuple[str | None, int | None, int | None, int]
 
 
-def open_folder(settings: StreamSettings, clock: SlotClock, last: int | None) -> FolderSource:
-    """Open files that a Spark on this machine counts, or the one that its configuration names."""
-    if settings.is_live or settings.frame is not None or last is None:
-        raise InvalidSettings(
-            "The engine spark counts files up to a declared end, not live lines or frames.",
-            "Streams and frames of Spark are for wevent.spark.publish and wevent.spark.count.",
-            key="engine",
-        )
-    return FolderSource(session_for_files(), settings, clock, last)
-
-
 class FolderSource(Source):
-    """Counts the slots 1 to `last` of a declared clock from the settings' files, many slots in a job."""
+    """Counts the slots 1 to `last` of a declared clock from the settings' files, many slots in a job.
+
+    The session is left as it is, and Spark keeps nothing of events and users after the last slot, `stop` or an error.
+    """
 
     def __init__(self, session: SparkSession, settings: StreamSettings, clock: SlotClock, last: int) -> None:
         self._plan = EventPlan(settings, clock)

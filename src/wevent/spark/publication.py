@@ -249,7 +249,7 @@ class LoopThread(InheritableThread):
                 query = writer.start()
         except (Py4JJavaError, PySparkException) as error:
             raise checkpoint.fault(error) or error from None
-        source.uncounted.follow(query._jsq)
+        source.uncounted.query = query._jsq
         source.alive = lambda: bool(query.isActive)
         self.query = query
         self._ready.set()
