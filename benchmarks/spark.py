@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 import wevent
 import wevent.spark
 from benchmarks import report
-from wevent.spark.event_plan import Closing, heartbeats
+from wevent.spark.event_plan import EventPlan, heartbeats
 
 EVENTS, USERS, CELLS, CLASSES, SLOTS = 4_000_000, 300_000, 100, 25, 10
 STREAMED, FILES = 2_000_000, 8
@@ -186,7 +186,7 @@ def _our_stream(
     settings = StreamSettings(
         inputs=("-",), cells=wevent.Cells.of(CELLS), slot_us=clock.length_us, start_us=clock.origin_us
     )
-    ended = Closing(settings, clock, None).ended(events, heartbeats(spark))
+    ended = EventPlan(settings, clock).ended(events, heartbeats(spark), None)
     return _timed(ended, place)
 
 

@@ -281,7 +281,7 @@ class TestTornOutput:
     def test_a_foreign_output_is_left_alone(self, path: Path) -> None:
         out = path.with_name("out.ndjson")
         out.write_bytes(b"something else\n")
-        with pytest.raises(InvalidOutput, match="something else"):
+        with pytest.raises(InvalidOutput, match="something other than releases"):
             publish(path, 13)
         assert out.read_bytes() == b"something else\n"
 

@@ -188,7 +188,7 @@ class TestOutputs:
         whole, lines = path.read_bytes(), self.lines(path)
         lines[len(lines) // 2] = bytes(len(lines[len(lines) // 2]))  # as after a power cut
         path.write_bytes(b"".join(lines))
-        said = "something else" if ending == "ndjson" else "another release of slot 10, or none"
+        said = "something other than releases" if ending == "ndjson" else "another release of slot 10, or none"
         self.check(used, path, whole, noted, said)
 
     def test_a_missing_line_in_the_middle(self, used: Path, ending: str, noted: bool) -> None:

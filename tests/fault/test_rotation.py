@@ -126,7 +126,7 @@ def test_another_file_in_its_place_stops_the_run(folder: Path) -> None:
         out.rename(folder / "old")
         out.write_text("precious\n")
 
-    with pytest.raises(InvalidOutput, match="another program replaced, cut or wrote to"):
+    with pytest.raises(InvalidOutput, match="Another program replaced, cut or wrote to"):
         publish(out, replace)
     assert out.read_text() == "precious\n"
     out.unlink()

@@ -22,9 +22,9 @@ from tests.support.streams import DAY, SECOND, Wall
 from wevent import Cells, Roster
 from wevent.settings import StreamSettings
 from wevent.settings.values import format_time
-from wevent.spark.batch_source import SparkSource, ended_through, pause_in
-from wevent.spark.class_counts import ClassCounter, persisted
-from wevent.spark.event_plan import Closing
+from wevent.spark.batch_source import SparkSource, ended_through, take_rows
+from wevent.spark.class_counts import ClassCounter
+from wevent.spark.event_plan import EventPlan
 from wevent.spark.input_files import FolderSource
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import FileSource
@@ -180,9 +180,9 @@ class Streamed:
     def __init__(self, spark: SparkSession, folder: Path, arrivals: list[Arrival], **changes: Any) -> None:
         self._spark, self._folder = spark, folder
         chosen = settings(**changes)
-        self.closing = Closing(chosen, CLOCK, LAST)
+        self._plan = EventPlan(chosen, CLOCK)
         self.source = SparkSource(chosen, CLOCK, LAST)
-        self._counter = ClassCounter(self.closing.plan)
+        self._counter = ClassCounter(self._plan)
         self.ended: list[int] = []
         self._write(arrivals)
 
@@ -199,7 +199,7 @@ class Streamed:
 
     def start(self) -> StreamingQuery:
         """Hand every batch to the source."""
-        return self._start(self._take)
+        return self._start(partial(take_rows, self.source, self._counter))
 
     def watch(self) -> StreamingQuery:
         """Only write down what ends when."""
@@ -209,18 +209,13 @@ class Streamed:
         schema = "now_us bigint, beat boolean, time string, user string, cell string"
         read = self._spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         events, beats = (read.json(str(self._folder / "arriving")) for _ in range(2))
-        rows = self.closing.ended(events.where("not beat"), beats.where("beat"), F.col("now_us"))
+        rows = self._plan.ended(events.where("not beat"), beats.where("beat"), LAST, F.col("now_us"))
         writer = rows.writeStream.outputMode("append").foreachBatch(take)
         writer = writer.option("checkpointLocation", str(self._folder / "checkpoint")).trigger(availableNow=True)
         query = writer.start()
-        self.source.uncounted.follow(query._jsq)
+        self.source.uncounted.query = query._jsq
         self.source.alive = lambda: bool(query.isActive)
         return query
-
-    def _take(self, rows: Any, batch: int) -> None:
-        self.source.uncounted.look()
-        with persisted(rows) as folded:
-            self.source.take(ended_through(rows), partial(self._counter.count, folded), pause_in(rows.sparkSession))
 
     def _look(self, rows: Any, batch: int) -> None:
         self.ended.append(ended_through(rows))

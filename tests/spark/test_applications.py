@@ -30,11 +30,11 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProces
 
 def test_an_application_that_encrypts_nothing_is_refused(done: subprocess.CompletedProcess[str]) -> None:
     called, command, allowed, _ = map(json.loads, done.stdout.splitlines())
-    assert "shuffles and spills hold people's events" in called["publish"]
+    assert "people's events would stay on disk" in called["publish"]
     assert "unencrypted=True" in called["publish"]
     assert called["left"] == ["in"], "nothing was begun"
     assert command["code"] == 2
-    assert "a session that was started without it. Stop it first" in command["said"]
+    assert "in shuffles and spills. Stop it first" in command["said"]
     assert "Traceback" not in command["said"]
     assert allowed == {"allowed": True}
 

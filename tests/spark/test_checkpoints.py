@@ -96,7 +96,7 @@ def test_one_that_vanishes(spark: SparkSession, tmp_path: Path) -> None:
     feed.send_now("u1", "u2")
     wait_for(lambda: bool(slots_of(out)), "a release")
     shutil.rmtree(tmp_path / "checkpoint", ignore_errors=True)
-    with pytest.raises(StorageFailed, match="the checkpoint of a query to stay where it is") as found:
+    with pytest.raises(StorageFailed, match="has gone, or cannot be read") as found:
         query.awaitTermination(PATIENCE_S)
     assert one_sentence(found.value)
     assert wevent.audit(tmp_path / "run.journal").ok
@@ -147,7 +147,7 @@ def test_a_damaged_one(spark: SparkSession, stopped: Path, tmp_path: Path, part:
             DAMAGED[kind](file)
             (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
     feed = Feed(stopped / "in")  # what the checkpoint has read
-    with pytest.raises(StorageFailed, match="a checkpoint that Spark can read and continue") as found:
+    with pytest.raises(StorageFailed, match="Spark cannot read and continue the checkpoint") as found:
         publish(spark, folder, feed).awaitTermination(PATIENCE_S)
     assert one_sentence(found.value)
     assert not spark.streams.active

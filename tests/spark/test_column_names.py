@@ -21,7 +21,7 @@ from tests.support.commands import PATIENCE_S
 from tests.support.streams import DAY, SECOND, plain, roster, settings
 from wevent import InvalidInput, Requirement
 from wevent.spark import event_plan
-from wevent.spark.event_plan import Closing, EventPlan
+from wevent.spark.event_plan import EventPlan
 from wevent.spark.input_files import FolderSource
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import FileSource
@@ -76,7 +76,7 @@ def test_names_that_the_plan_has_itself(spark: SparkSession, tmp_path: Path) -> 
     for time, user, cell in permutations(wanted):
         chosen = settings(time_column=time, user_column=user, cell_column=cell, grace_us=0)
         beats = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-        Closing(chosen, CLOCK, 3).ended(stream, beats)
+        EventPlan(chosen, CLOCK).ended(stream, beats, 3)
         at_rest = EventPlan(chosen, SlotClock(0, 60 * SECOND)).read(spark.read.schema(schema).json(str(file)), F.lit(3))
         found = at_rest.collect()[0]
         told = {"now_us": "61", "place": "anna", "user": "1"}

@@ -172,7 +172,7 @@ def test_what_is_not_said_again_is_as_the_journal_has_it(spark: SparkSession, tm
 class TestRefusals:
     def test_what_is_no_stream(self, spark: SparkSession, tmp_path: Path) -> None:
         where = {"journal": tmp_path / "run.journal", "checkpoint": tmp_path / "checkpoint"}
-        for stream, said in ((spark.range(1), "one that is not streaming"), ([1], "list")):
+        for stream, said in ((spark.range(1), "a DataFrame that is not streaming"), ([1], "list")):
             with pytest.raises(InvalidInput, match=said):
                 wevent.spark.publish(stream, **where, **settings())
         assert list(tmp_path.iterdir()) == []
@@ -180,15 +180,15 @@ class TestRefusals:
     def test_a_watermark_that_events_move(self, spark: SparkSession, tmp_path: Path) -> None:
         own = spark.readStream.format("rate").load().withWatermark("timestamp", "1 minute").where("value > 0")
         where = {"journal": tmp_path / "run.journal", "checkpoint": tmp_path / "checkpoint"}
-        with pytest.raises(InvalidInput, match="one with withWatermark"):
+        with pytest.raises(InvalidInput, match=r"has a watermark \(withWatermark\)"):
             wevent.spark.publish(own, **where, **settings())
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize(
         ("changes", "error", "said"),
         [
-            ({"due": "3500ms"}, InvalidSettings, "at least the grace and 2 triggers, 4 s"),
-            ({"trigger": "0s"}, InvalidSettings, "a trigger of some time"),
+            ({"due": "3500ms"}, InvalidSettings, "4 s late, the grace and 2 triggers"),
+            ({"trigger": "0s"}, InvalidSettings, "is no time"),
             ({"trigger": "often"}, InvalidSettings, "trigger to be a whole number with a unit"),
             ({"close": "lines"}, InvalidSettings, "close in the settings"),
             ({"slot_column": "slot", "slot": None}, InvalidSettings, "slot_column in the settings"),

@@ -15,8 +15,7 @@ from tests.support.commands import CLOCK as TOLD
 from tests.support.commands import PEOPLE, call, slots_of, write_stream
 from tests.support.streams import DAY, SECOND, nonzero, plain, roster, settings
 from wevent.spark.event_plan import EventPlan
-from wevent.spark.input_files import READING, FolderSource, read_files
-from wevent.spark.spark_session import copy_session
+from wevent.spark.input_files import READING, FolderSource, copy_session, read_files
 from wevent.streams import SlotClock
 from wevent.streams.duckdb_tables import TableReader
 from wevent.streams.file_source import FileSource, open_readers

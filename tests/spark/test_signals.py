@@ -85,7 +85,7 @@ def test_the_program_on_the_page_ends_with_exit_code_0(spark: SparkSession, tmp_
 
 _OWN = """
 import signal
-from wevent.spark.spark_session import PARTITIONS, session_for_files
+from wevent.spark.input_files import PARTITIONS, session_for_files
 before = signal.getsignal(signal.SIGINT)
 session = session_for_files()
 print(session.conf.get(PARTITIONS), session.sparkContext.defaultParallelism, signal.getsignal(signal.SIGINT) is before)

@@ -126,7 +126,7 @@ class TestFiles:
         next(source.count(roster(), 1, 1))
         assert cached(spark) == before + 2
         monkeypatch.setattr(ClassCounter, "count", lambda *_: spark.sql("SELECT raise_error('x')").collect())
-        with pytest.raises(InvalidInput, match="an error of Spark"):
+        with pytest.raises(InvalidInput, match="Spark cannot read the input files"):
             next(source.count(roster(), 2, 1))
         assert is_as_before(spark, before)
 
@@ -144,6 +144,6 @@ class TestFiles:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("wevent.spark.input_files._type_of", gone)  # after the text was read
-            with pytest.raises(InvalidInput, match="readable input files"):
+            with pytest.raises(InvalidInput, match="Spark cannot read the input files"):
                 FolderSource(spark, chosen, CLOCK, 3)
         assert is_as_before(spark, before)

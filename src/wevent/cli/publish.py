@@ -102,7 +102,7 @@ def _source_of(settings: Settings) -> SourceFactory:
     """
     if settings.engine != "spark" or settings.is_live:
         return open_input
-    from wevent.spark.dependencies import require_java, require_pyspark
+    from wevent.spark import require_java, require_pyspark
 
     require_pyspark()
     require_java()
@@ -110,9 +110,10 @@ def _source_of(settings: Settings) -> SourceFactory:
 
 
 def _open_folder(settings: Settings, clock: SlotClock, last: int | None) -> Source:
-    from wevent.spark.input_files import open_folder
+    from wevent.spark.input_files import FolderSource, session_for_files
 
-    return open_folder(settings, clock, last)
+    assert last is not None, "files have an end"
+    return FolderSource(session_for_files(), settings, clock, last)
 
 
 def _refuse_mixing(settings: Settings) -> None:

@@ -28,15 +28,7 @@ __all__ = [
 
 
 def open_output(target: str | None, first: int = 1) -> Output:
-    """Return the output for a path, by its ending; "-" or None is standard output.
-
-    Args:
-        target: path of the output.
-        first: the first slot that a file is to hold.
-
-    Raises:
-        InvalidOutput: for an ending that is no format.
-    """
+    """Return the output of releases from a slot on, by the ending of its path; "-" or None is standard output."""
     if target is None or target == "-":
         return StreamOutput(standard_output())
     path = Path(target)
@@ -48,51 +40,32 @@ def open_output(target: str | None, first: int = 1) -> Output:
     if ending == ".parquet":
         return ParquetOutput(path, first)
     raise InvalidOutput(
-        "an output ending in .ndjson, .csv or .parquet, or - for standard output",
-        f"{str(path)!r}",
-        "Name a file in it." if path.is_dir() else "Rename it.",
+        f"The output {str(path)!r} does not end in .ndjson, .csv or .parquet.",
+        "Name a file in it." if path.is_dir() else "Rename it, or use - for standard output.",
         path=str(path),
     )
 
 
 def standard_output() -> BinaryIO:
-    """Return standard output, as bytes.
-
-    Raises:
-        InvalidOutput: if it is closed.
-    """
+    """Return standard output, as bytes."""
     if sys.stdout is None:
-        raise InvalidOutput("standard output", "a closed one", "Redirect it, or name a file.", path="-")
+        raise InvalidOutput("Standard output is closed.", "Redirect it, or name a file.", path="-")
     return sys.stdout.buffer
 
 
 def refuse_dropping(output: Output, keep: int | None) -> None:
-    """Refuse to drop slots from the journal (`keep`) that no output has.
-
-    Raises:
-        InvalidOption: for an output that is made from the journal when the run ends, or none beside the journal.
-    """
+    """Refuse to drop slots from the journal (`keep`) that no output has."""
     if keep is not None and isinstance(output, KeptOutput | ParquetOutput):
+        there = "There is no output" if isinstance(output, KeptOutput) else f"{output.path} is made when the run ends"
         raise InvalidOption(
-            "an output that grows with every slot (.ndjson, .csv or -) for a journal that drops slots (--keep)",
-            "none"
-            if isinstance(output, KeptOutput)
-            else f"a Parquet file ({output.path}), which is made from the journal when the run ends",
-            "Leave --keep out, or choose another output.",
+            f"{there}, and the journal drops slots (--keep).",
+            "Leave --keep out, or choose an output that grows with every slot (.ndjson, .csv or -).",
             option="keep",
         )
 
 
 def refuse_same_file(target: str | None, others: Iterable[tuple[str, Path]]) -> None:
-    """Refuse an output that is one of the files a run reads or keeps.
-
-    Args:
-        target: as of `open_output`.
-        others: kind and path of these files.
-
-    Raises:
-        InvalidOutput: naming the kind.
-    """
+    """Refuse an output that is one of the files a run reads or keeps."""
     if target is None or target == "-":
         return
     path = Path(target)
@@ -100,23 +73,17 @@ def refuse_same_file(target: str | None, others: Iterable[tuple[str, Path]]) -> 
         same = os.path.realpath(path) == os.path.realpath(other)
         if same or (path.exists() and other.exists() and path.samefile(other)):
             raise InvalidOutput(
-                "a file of its own for the releases",
-                f"{kind} ({path})",
+                f"{path} is {kind}, not a file of its own for the releases.",
                 "Choose another file; this one is untouched.",
                 path=str(path),
             )
 
 
 def refuse_existing(path: Path) -> None:
-    """Refuse a file that is not empty, for a part of the releases: only a file of all releases can be continued.
-
-    Raises:
-        InvalidOutput: if it is not empty.
-    """
+    """Refuse a file that is not empty, for a part of the releases: only a file of all releases can be continued."""
     if path.exists() and path.stat().st_size:
         raise InvalidOutput(
-            "a new file for a part of the releases",
-            f"one that is there already ({path})",
+            f"{path} exists, and a part of the releases needs a new file.",
             "Choose another file, or move it away; it is untouched.",
             path=str(path),
         )

@@ -18,7 +18,6 @@ from wevent.core.arrays import FloatArray
 from wevent.core.budget import decimal_text
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Group, Record
-from wevent.journal.terms import Terms
 
 FORMAT = 2
 """Version of the formats."""
@@ -41,6 +40,8 @@ COLUMNS = {
 Column = list[Any] | None
 
 CSV_HEADER = ",".join(COLUMNS).encode() + b"\n"
+NDJSON_OPENING, CSV_OPENING = b'{"format":%d,"slot":%%d,' % FORMAT, b"%d,"
+"""Beginnings of the lines of a slot."""
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 _ESCAPED, _MEANINGS = re.compile(r"\\.?", re.DOTALL), {escape: sign for sign, escape in _ESCAPES.items()}
 _TRANSLATION = str.maketrans(_ESCAPES)
@@ -59,39 +60,29 @@ def cell_labels(cells: int | list[Any]) -> Iterable[Any]:
 def ndjson_line(record: Record) -> bytes:
     """Return a slot as a JSON object on a line of its own."""
     terms = record.epoch.terms
+    start, end = terms.slot_span(record.slot)
     about = {"mechanism": terms.mechanism, "outcome": record.outcome, "measured": record.measured}
     threshold = "null" if record.threshold is None else decimal_text(record.threshold)
     charges = ",".join(map(decimal_text, (record.probe + record.publication).tolist()))
     parts = (
-        msgspec.json.encode(about)[1:-1],
+        msgspec.json.encode({"start": start, "end": end, **about})[1:-1],
         _rendered("json", record, _json_cells),
         _json_classes(record.group),
         f'"charges":[{charges}],"threshold":{threshold}'.encode(),
         b'"dissimilarity":%s}\n' % msgspec.json.encode(record.dissimilarity),
     )
-    return ndjson_opening(terms, record.slot) + b",".join(parts)
-
-
-def ndjson_opening(terms: Terms, slot: int) -> bytes:
-    """Return the beginning of the line of a slot, which no release changes."""
-    start, end = terms.slot_span(slot)
-    return msgspec.json.encode({"format": FORMAT, "slot": slot, "start": start, "end": end})[:-1] + b","
+    return NDJSON_OPENING % record.slot + b",".join(parts)
 
 
 def csv_lines(record: Record) -> bytes:
     """Return a slot as lines of CSV, a line per cell."""
     terms = record.epoch.terms
-    before = csv_opening(terms, record.slot)
+    start, end = terms.slot_span(record.slot)
     measured = "" if record.measured is None else record.measured
+    before = CSV_OPENING % record.slot + f"{start or ''},{end or ''},".encode()
     after = f",{record.outcome},{measured},{terms.mechanism}\n".encode()
     cells = _rendered("csv", record, _csv_cells)
     return before + cells.replace(b"\n", after + before) + after if cells else b""
-
-
-def csv_opening(terms: Terms, slot: int) -> bytes:
-    """Return the beginning of every line of a slot, which no release changes."""
-    start, end = terms.slot_span(slot)
-    return f"{slot},{start or ''},{end or ''},".encode()
 
 
 def label_of(field: str) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from wevent.errors import InvalidOutput, ReaderGone, StaleJournal, StorageFailed, may_pass
-from wevent.file_io import storage_errors
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line, released_records
@@ -70,34 +69,26 @@ class StreamOutput(Output):
         except (OSError, StorageFailed) as error:
             closed = isinstance(error, (BrokenPipeError, ReaderGone))
             raise StorageFailed(
-                "to write to standard output",
-                "a closed one" if closed else "one that cannot be written",
-                "Releases are safe in the journal: what was not seen is sent again when the same command is run again.",
+                f"Standard output {'is closed' if closed else 'cannot be written'}.",
+                "Run the same command again: releases are safe in the journal, and those that were not seen are sent again.",
                 path="-",
                 passing=may_pass(error) if isinstance(error, OSError) else error.passing,
             ) from None
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse a folder, pipe or device as a file, and a file in a missing folder.
-
-    Raises:
-        InvalidOutput: naming the kind.
-        StorageFailed: if the folder is missing.
-    """
+    """Refuse a folder, pipe or device as a file, and a file in a missing folder."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
-        if not Path(os.path.realpath(path)).parent.is_dir():
-            raise StorageFailed(
-                "a file for the releases in an existing folder", f"{path}", "Make the folder first.", path=str(path)
-            ) from None
+        folder = Path(os.path.realpath(path)).parent
+        if not folder.is_dir():
+            raise StorageFailed(f"{path} is in a missing folder.", "Make the folder first.", path=str(path)) from None
         return
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
         raise InvalidOutput(
-            "a file for the releases",
-            f"{kind} ({path})",
+            f"{path} is {kind}, not a file for the releases.",
             "Name a file, or use - for standard output.",
             path=str(path),
         )
@@ -105,39 +96,36 @@ def refuse_special(path: Path) -> None:
 
 def not_ours(path: Path, slot: int | None = None) -> InvalidOutput:
     """Return the error for a file that differs from the journal."""
+    found = (
+        "something other than releases of this journal" if slot is None else f"another release of slot {slot}, or none"
+    )
+    facts: dict[str, Any] = {} if slot is None else {"slot": slot}
     return InvalidOutput(
-        f"releases of this journal in {path}",
-        "something else" if slot is None else f"another release of slot {slot}, or none",
+        f"{path} holds {found}.",
         "The file belongs to another journal, or was edited: choose another file, or move it away (a new one gets every "
         "release that the journal keeps). It is untouched.",
         path=str(path),
-        **({} if slot is None else {"slot": slot}),
+        **facts,
     )
 
 
 def ahead(path: Path, last: int, committed: int) -> StaleJournal:
     """Return the error for a file with a slot that the journal lacks."""
-    if committed:
-        received = f"one that ends with slot {committed}"
-        remedy = (
-            "The journal is an old copy, unless the file is another journal's: state how far releases went out "
-            f"(publish --released-through {last}, or later), or choose another file."
-        )
-    else:
-        received = "a new one"
-        remedy = (
-            "Those slots went out already: restore the journal they came from (a backup with --released-through "
-            f"{last} or later), or choose another output: over the same people epsilons then add up."
-        )
-    expected = f"a journal that knows slot {last}, the last one in {path}"
-    return StaleJournal(expected, received, remedy, committed=committed, released=last)
+    problem = f"{path} ends with slot {last}, and the journal {f'with slot {committed}' if committed else 'is new'}."
+    fix = (
+        "The journal is an old copy, unless the file is another journal's: state how far releases went out "
+        f"(publish --released-through {last}, or later), or choose another file."
+        if committed
+        else "Those slots went out already: restore the journal they came from (a backup with --released-through "
+        f"{last} or later), or choose another output: over the same people epsilons then add up."
+    )
+    return StaleJournal(problem, fix, committed=committed, released=last)
 
 
 def dropped(path: Path, first: int, last: int) -> InvalidOutput:
     """Return the error for a file that needs slots which the journal dropped."""
     return InvalidOutput(
-        f"slots {first} to {last}, which {path} needs",
-        "a journal that dropped them (--keep)",
+        f"The journal dropped slots {first} to {last}, which {path} needs (--keep).",
         "Move the file away, and a new one gets every release that the journal keeps. It is untouched.",
         path=str(path),
         slot=first,
@@ -147,8 +135,7 @@ def dropped(path: Path, first: int, last: int) -> InvalidOutput:
 def changed(path: Path) -> InvalidOutput:
     """Return the error for a file that another program changed during a run."""
     return InvalidOutput(
-        f"{path} as this run left it",
-        "one that another program replaced, cut or wrote to",
+        f"Another program replaced, cut or wrote to {path} during the run.",
         "Releases are safe in the journal: move the file away and run the same command again; to rotate, rename it.",
         path=str(path),
     )
@@ -156,9 +143,13 @@ def changed(path: Path) -> InvalidOutput:
 
 def unwritable(path: Path, reason: str, *, passing: bool = False) -> StorageFailed:
     """Return the error for a file that cannot be written."""
-    return StorageFailed(f"to write {path}", reason, _REMEDY, path=str(path), passing=passing)
+    return StorageFailed(f"{path} cannot be written ({reason}).", _REMEDY, path=str(path), passing=passing)
 
 
-def clear_errors(path: Path) -> AbstractContextManager[None]:
+@contextmanager
+def clear_errors(path: Path) -> Iterator[None]:
     """Raise errors of the operating system as one clear sentence."""
-    return storage_errors(f"to write {path}", _REMEDY, path)
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(path, error.strerror or "an error", passing=may_pass(error)) from None

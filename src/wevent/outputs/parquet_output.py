@@ -20,12 +20,7 @@ FORMAT_KEY = "wevent_format"
 
 
 class ParquetOutput(Output):
-    """A Parquet file with one row per slot and cell.
-
-    Args:
-        path: the file.
-        first: the first slot that it is to hold.
-    """
+    """A Parquet file with one row per slot and cell."""
 
     def __init__(self, path: Path, first: int = 1) -> None:
         self.path = path
@@ -71,11 +66,7 @@ class ParquetOutput(Output):
         return 0
 
     def close(self) -> None:
-        """Write all releases of the journal to a new file and put it in place.
-
-        Raises:
-            StorageFailed: if it cannot be written; the old file stays.
-        """
+        """Write all releases of the journal to a new file and put it in place."""
         if self._journal is None:
             return
         with clear_errors(self.path), atomic_write(self.path) as made:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import errno
 import glob
 import gzip
 import importlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
@@ -42,6 +44,7 @@ _VALUE_OF: dict[str, Callable[[str], Any]] = {
 """Readers of the fields of CSV."""
 
 
+@dataclass(repr=False)
 class ReleaseTable:
     """Releases, one row per slot and cell; the result of `read_releases`.
 
@@ -52,16 +55,10 @@ class ReleaseTable:
             numbers, times in UTC, text and floats; None where nothing is known. Cells are text.
     """
 
-    def __init__(self, columns: dict[str, list[Any]]) -> None:
-        self.columns = columns
+    columns: dict[str, list[Any]]
 
     def __len__(self) -> int:
         return len(self.columns["slot"])
-
-    def __eq__(self, other: object) -> bool:
-        return self.columns == other.columns if isinstance(other, ReleaseTable) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         slots, cells = (len(set(self.columns[name])) for name in ("slot", "cell"))
@@ -104,28 +101,22 @@ def read_releases(path: str | JournalPlace) -> ReleaseTable:
     place = journal_place(path)
     if isinstance(place, PostgresPlace):
         return _read_journal(place)
-    if place.exists() and not place.is_file():  # a pipe may never end
-        raise _none(place)
     try:
+        if place.exists() and not place.is_file():
+            raise ValueError("a pipe, which may never end")
         with place.open("rb") as file:
             start = file.read(len(_SQLITE))
-    except OSError as error:
-        raise _unreadable(place, error.strerror or type(error).__name__) from None
-    if start.startswith(_SQLITE):
-        return _read_journal(place)
-    if start.startswith(_PARQUET):
-        return _checked(place, _read_parquet(place))
-    try:
-        with gzip.open(place) if start.startswith(_GZIP) else place.open("rb") as text:
-            first = text.readline()
-            if first == CSV_HEADER:
-                return _checked(place, _read_csv(text, place))
-            is_beginning = _OPENING.startswith(first) or first.startswith(_OPENING) or CSV_HEADER.startswith(first)
-            if not first.endswith(b"\n") and not is_beginning:  # an empty file, or one that is still being written
-                raise _none(place)
-            return _checked(place, tabulate_releases(_read_ndjson(chain([first], text), place)))
+        table = None if start == _SQLITE else _read_file(place, start)
     except (OSError, EOFError, zlib.error) as error:
-        raise _unreadable(place, type(error).__name__) from None
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise InvalidInput(f"{place} cannot be read ({reason}).", "Check the file.", path=str(place)) from None
+    except (ValueError, IndexError, RecursionError, csv.Error, msgspec.MsgspecError):
+        raise InvalidInput(
+            f"{place} is neither a file of releases that wevent wrote (NDJSON, CSV or Parquet), nor a journal.",
+            "Name what `publish --out` or `wevent releases --out` made.",
+            path=str(place),
+        ) from None
+    return _read_journal(place) if table is None else table
 
 
 def tabulate_releases(releases: Iterable[ReleasedSlot]) -> ReleaseTable:
@@ -146,16 +137,29 @@ def tabulate_releases(releases: Iterable[ReleasedSlot]) -> ReleaseTable:
 
 
 def _read_journal(place: JournalPlace) -> ReleaseTable:
-    decoder = msgspec.json.Decoder(ReleasedSlot)
     with open_journal(place) as journal:
-        return tabulate_releases(decoder.decode(ndjson_line(record)) for record in released_records(journal))
+        return tabulate_releases(_read_ndjson(map(ndjson_line, released_records(journal))))
 
 
-def _checked(path: Path, table: ReleaseTable) -> ReleaseTable:
-    """Refuse words and times that wevent never writes: a file from elsewhere may say anything."""
+def _read_file(path: Path, start: bytes) -> ReleaseTable:
+    """Read a file that begins so.
+
+    Raises:
+        ValueError, IndexError, RecursionError, csv.Error, MsgspecError: for anything that wevent never writes: a file from
+            elsewhere may say anything.
+    """
+    if start.startswith(_PARQUET):
+        table = _read_parquet(path)
+    else:
+        with gzip.open(path) if start.startswith(_GZIP) else path.open("rb") as text:
+            first = text.readline()
+            is_beginning = _OPENING.startswith(first) or first.startswith(_OPENING) or CSV_HEADER.startswith(first)
+            if not first.endswith(b"\n") and not is_beginning:  # an empty file is one that is still being written
+                raise ValueError("a line that wevent never writes")
+            table = _read_csv(text) if first == CSV_HEADER else tabulate_releases(_read_ndjson(chain([first], text)))
     spans = set(zip(table.columns["start"], table.columns["end"], strict=True))
     if not set(table.columns["outcome"]) <= set(OUTCOMES) or not all(_is_span(start, end) for start, end in spans):
-        raise _none(path)
+        raise ValueError("words or times that wevent never writes")
     return table
 
 
@@ -165,35 +169,28 @@ def _is_span(start: datetime | None, end: datetime | None) -> bool:
     return start.tzinfo is not None and end.tzinfo is not None and start < end
 
 
-def _read_ndjson(lines: Iterable[bytes], path: Path) -> Iterator[ReleasedSlot]:
+def _read_ndjson(lines: Iterable[bytes]) -> Iterator[ReleasedSlot]:
     decoder = msgspec.json.Decoder(ReleasedSlot)
-    for line in _whole(lines):
-        try:
-            one = decoder.decode(line)
-        except (msgspec.MsgspecError, RecursionError):
-            raise _none(path) from None
+    for one in map(decoder.decode, _whole(lines)):
         lengths = {len(values) for values in (one.histogram, one.low, one.high, one.std_error) if values is not None}
         if one.format != FORMAT or lengths - {len(one.labels)}:
-            raise _none(path)
+            raise ValueError("another format, or columns of other lengths")
         yield one
 
 
-def _read_csv(lines: Iterable[bytes], path: Path) -> ReleaseTable:
+def _read_csv(lines: Iterable[bytes]) -> ReleaseTable:
     """Read rows; cells of a slot that is still being written may be missing."""
     rows: list[list[str]] = []
     last = 0
-    try:
-        for row in csv.reader(map(bytes.decode, _whole(lines)), strict=True):
-            slot = int(row[0])
-            if len(row) != len(COLUMNS):
-                raise _none(path)
-            if slot >= last:  # slots before were sent twice
-                rows.append(row)
-            last = max(last, slot)
-        texts = dict(zip(COLUMNS, zip(*rows, strict=True), strict=False))
-        return ReleaseTable({name: [_VALUE_OF[name](text) for text in texts.get(name, ())] for name in COLUMNS})
-    except (ValueError, IndexError, csv.Error):  # text that is no UTF-8, a number that is none, an empty line
-        raise _none(path) from None
+    for row in csv.reader(map(bytes.decode, _whole(lines)), strict=True):
+        slot = int(row[0])
+        if len(row) != len(COLUMNS):
+            raise ValueError("more columns, or fewer")
+        if slot >= last:  # slots before were sent twice
+            rows.append(row)
+        last = max(last, slot)
+    texts = dict(zip(COLUMNS, zip(*rows, strict=True), strict=False))
+    return ReleaseTable({name: [_VALUE_OF[name](text) for text in texts.get(name, ())] for name in COLUMNS})
 
 
 def _read_parquet(path: Path) -> ReleaseTable:
@@ -205,11 +202,11 @@ def _read_parquet(path: Path) -> ReleaseTable:
         with duckdb.connect() as connection:
             known = connection.execute("SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)", [place])
             if dict(known.fetchall()).get(FORMAT_KEY) != str(FORMAT):
-                raise _none(path)
+                raise ValueError("another format")
             rows = connection.execute(f"SELECT {names} FROM read_parquet(?)", [place]).fetchall()
     except duckdb.Error as error:
-        raise _unreadable(path, type(error).__name__) from None
-    columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True)) if rows else {n: [] for n in COLUMNS}
+        raise OSError(errno.EIO, type(error).__name__) from None
+    columns = {name: [row[index] for row in rows] for index, name in enumerate(COLUMNS)}
     for name in ("start", "end"):
         moments = {us: None if us is None else _EPOCH + timedelta(microseconds=us) for us in set(columns[name])}
         columns[name] = [moments[us] for us in columns[name]]
@@ -221,21 +218,6 @@ def _whole(lines: Iterable[bytes]) -> Iterator[bytes]:
     return (line for line in lines if line.endswith(b"\n"))
 
 
-def _none(path: Path) -> InvalidInput:
-    return InvalidInput(
-        "a file of releases that wevent wrote (NDJSON, CSV or Parquet), or a journal",
-        f"something else ({path})",
-        "Name what `publish --out` or `wevent releases --out` made.",
-        path=str(path),
-    )
-
-
-def _unreadable(path: Path, reason: str) -> InvalidInput:
-    return InvalidInput(
-        "a readable file of releases", f"{path}, which is not ({reason})", "Check the file.", path=str(path)
-    )
-
-
 def _types(whole: Any, number: Any, text: Any, time: Any) -> dict[str, Any]:
     """Return the types of all columns in a library."""
     kinds = {"BIGINT": whole, "DOUBLE": number, "VARCHAR": text, "TIMESTAMPTZ": time}
@@ -243,18 +225,9 @@ def _types(whole: Any, number: Any, text: Any, time: Any) -> dict[str, Any]:
 
 
 def _library(name: str) -> Any:
-    """Return a library that is not part of an installation of wevent.
-
-    Raises:
-        InvalidOption: if it is not there.
-    """
+    """Return a library that is not part of an installation of wevent."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise InvalidOption(
-            f"{name} to be installed",
-            "an installation without it",
-            f"Run pip install {name}.",
-            option="library",
-            value=name,
-        ) from None
+        problem, fix = f"{name} is not installed.", f"Run pip install {name}."
+        raise InvalidOption(problem, fix, option="library", value=name) from None

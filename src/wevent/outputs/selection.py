@@ -22,16 +22,7 @@ _MAX_SLOT = 1 << 62
 
 
 class Selection:
-    """Releases of a journal for an output, up to a slot and cut to some cells.
-
-    Args:
-        journal: opened for reading.
-        last: the last slot (default: the last released one).
-        cells: labels of the cells, in any order (default: all).
-
-    Raises:
-        InvalidCells: for no label, or one that was never declared.
-    """
+    """Releases of a journal for an output, up to a slot (None: the last) and cut to some cells (None: all)."""
 
     def __init__(self, journal: Journal, last: int | None = None, cells: Iterable[str] | None = None) -> None:
         self._journal, self._last = journal, last
@@ -42,9 +33,9 @@ class Selection:
             known = {str(cell) for epoch in journal.epochs() for cell in cell_labels(epoch.terms.cells)}
             unknown = sorted(self._wanted - known)
             if unknown or not self._wanted:
+                named = ", ".join(map(repr, unknown[:5])) + (", …" if len(unknown) > 5 else "")
                 raise InvalidCells(
-                    "cells that the journal declares",
-                    (", ".join(map(repr, unknown[:5])) or "none") + (", …" if len(unknown) > 5 else ""),
+                    f"The journal declares no cells {named}." if unknown else "No cells are chosen.",
                     f"It has {len(known)}, such as {', '.join(sorted(known)[:5])}.",
                     cells=unknown,
                 )
@@ -98,29 +89,15 @@ class Selection:
 
 
 def parse_slots(head: Head, begin: str | None, end: str | None, prefix: str = "") -> tuple[int | None, int | None]:
-    """Return the first and last slot of a range that is given by slot numbers or times.
+    """Return the first and last slot of a range that is given by slot numbers or times; `prefix` is for names in errors.
 
-    Args:
-        head: of the journal.
-        begin: first slot; the first one that starts at a time or later.
-        end: last slot; the last one that starts before a time.
-        prefix: text before the names of the options in errors.
-
-    Raises:
-        InvalidOption: for a value that is no slot's number, nor a time where slots have times; if the last slot is before
-            the first.
-        InvalidSettings: if it is no time.
+    A time stands for the first slot that starts then or later, and at the end for the last one that starts before.
     """
     first = None if begin is None else _parse_slot(head, begin, "from", prefix)
     last = None if end is None else _parse_slot(head, end, "to", prefix)
     if first is not None and last is not None and last < first:
-        raise InvalidOption(
-            "a last slot that is not before the first",
-            f"{prefix}from {begin} {prefix}to {end}",
-            "Swap them.",
-            option="to",
-            value=end,
-        )
+        problem = f"The last slot is before the first ({prefix}from {begin} {prefix}to {end})."
+        raise InvalidOption(problem, "Swap them.", option="to", value=end)
     return first, last
 
 
@@ -130,10 +107,8 @@ def _parse_slot(head: Head, text: str, option: str, prefix: str) -> int:
         return min(int(text), _MAX_SLOT)
     terms = head.pinned
     if is_number or terms is None or terms.slot_length_us is None:
-        expected = "a slot's number, 1 or above" + (", or a time" if is_number else "")
-        raise InvalidOption(
-            expected, f"{prefix}{option} {text}", "Slots are numbered from 1 on.", option=option, value=text
-        )
+        problem = f"{prefix}{option} {text} is neither the number of a slot nor a time."
+        raise InvalidOption(problem, "Slots are numbered from 1 on.", option=option, value=text)
     clock, time_us = SlotClock(terms.origin_us, terms.length_us), parse_time(text, f"{prefix}{option}", 0)
     before = clock.slot_of(time_us - 1)  # the last slot that starts before
     return before if option == "to" else max(1, before + 1)

@@ -26,9 +26,9 @@ import re
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
@@ -36,16 +36,7 @@ from wevent.errors import InvalidOutput
 from wevent.file_io import atomic_write
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
-from wevent.journal.terms import Terms
-from wevent.outputs.lines import (
-    CSV_HEADER,
-    FORMAT,
-    csv_lines,
-    csv_opening,
-    ndjson_line,
-    ndjson_opening,
-    released_records,
-)
+from wevent.outputs.lines import CSV_HEADER, CSV_OPENING, NDJSON_OPENING, csv_lines, ndjson_line, released_records
 from wevent.outputs.output import Output, ahead, changed, clear_errors, dropped, not_ours, refuse_special
 
 _log = logging.getLogger("wevent.outputs.text_output")
@@ -54,23 +45,15 @@ _TAIL = 1 << 16
 
 
 class Format(NamedTuple):
-    """Form of releases as lines.
-
-    Attributes:
-        render: whole lines of a record.
-        header: first line of a file, empty if there is none.
-        slot: pattern of the beginning of every line, with the slot as its group.
-        opening: beginning of every line of a slot.
-    """
+    """Form of releases as lines."""
 
     render: Callable[[Record], bytes]
-    header: bytes
-    slot: re.Pattern[bytes]
-    opening: Callable[[Terms, int], bytes]
+    header: bytes  # first line of a file, if there is one
+    opening: bytes  # of every line, up to its slot
 
 
-NDJSON = Format(ndjson_line, b"", re.compile(rb'\{"format":%d,"slot":(\d{1,18}),' % FORMAT), ndjson_opening)
-CSV = Format(csv_lines, CSV_HEADER, re.compile(rb"(\d{1,18}),"), csv_opening)
+NDJSON = Format(ndjson_line, b"", NDJSON_OPENING)
+CSV = Format(csv_lines, CSV_HEADER, CSV_OPENING)
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -90,39 +73,37 @@ class Note(msgspec.Struct, frozen=True):
     journal: str
 
 
-class _Content(NamedTuple):
-    """Content of a file that the journal confirms.
+class _Content:
+    """Beginning of a file that the journal confirms.
 
     Attributes:
         last: last slot in it; without any, the last one in other files.
-        size: bytes that stay.
-        hashed: digest of them; None for a file that is to be rewritten.
+        size: number of bytes.
+        hashed: digest of these bytes.
     """
 
-    last: int
-    size: int
-    hashed: Any
+    def __init__(self, last: int, text: bytes = b"") -> None:
+        self.last, self.size, self.hashed = last, 0, hashlib.sha256()
+        self.add(text, last)
+
+    def add(self, text: bytes, last: int) -> None:
+        """Add bytes that end with a slot."""
+        self.last, self.size = last, self.size + len(text)
+        self.hashed.update(text)
 
 
 class FileOutput(Output):
-    """A text file of releases.
-
-    Args:
-        path: the file.
-        form: form of the lines.
-        first: the first slot that it is to hold.
-    """
+    """A text file of releases."""
 
     def __init__(self, path: Path, form: Format, first: int = 1) -> None:
         self.path = path
         self._form = form
+        self._slot = re.compile(re.escape(form.opening).replace(b"%d", rb"(\d{1,18})"))
         self._after = first - 1  # the last slot in other files
-        self._slot = 0
         self._file: BinaryIO | None = None
         self._journal: Emitted | None = None
         self._identity = ""
-        self._size = 0
-        self._hashed: Any = None
+        self._content = _Content(self._after)
 
     def check(self, journal: Emitted, committed: int) -> None:
         """Refuse a file of something else; read only.
@@ -134,22 +115,17 @@ class FileOutput(Output):
         self._look(journal, committed)
 
     def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
-        """Rewrite or complete the file after the same check; return the number of releases written.
-
-        Raises:
-            StaleJournal, InvalidOutput: as `check`.
-        """
-        content, sent = self._look(journal, committed), 0
-        if content.hashed is None:
+        """Rewrite or complete the file after the same check; return the number of releases written."""
+        (content, is_edited), sent = self._look(journal, committed), 0
+        if is_edited:
             sent = self._rewrite(journal, content.last)
-            content = self._look(journal, committed)
+            content, _ = self._look(journal, committed)
         with clear_errors(self.path):
             there = os.path.realpath(self.path)
             self._file = open(there, "r+b" if self.path.exists() else "x+b", buffering=0)  # noqa: SIM115  until `close`
             self._file.truncate(content.size)
-        self._journal, self._identity = journal, journal.identity
-        self._size, self._hashed = content.size, content.hashed
-        self._write([b"" if content.size else self._form.header], content.last)
+        self._journal, self._identity, self._content = journal, journal.identity, content
+        self._write(b"" if content.size else self._form.header, content.last)
         missing = released_records(journal, content.last + 1)
         while records := list(islice(missing, 1024)):
             self.emit(records)
@@ -170,7 +146,7 @@ class FileOutput(Output):
             return
         if not self._is_in_place():
             self._begin_anew()
-        self._write(texts, slot)
+        self._write(b"".join(texts), slot)
 
     def close(self) -> None:
         """Force the file to disk and close it."""
@@ -207,10 +183,11 @@ class FileOutput(Output):
                 raise changed(self.path)
             os.fsync(self._file.fileno())
             removed = not os.fstat(self._file.fileno()).st_nlink
-        self._after, self._size, self._hashed = self._slot, 0, hashlib.sha256()
+        self._after = self._content.last
+        self._content = _Content(self._after)
         self._note(force=True)
         level, what = (logging.WARNING, "removed") if removed else (logging.INFO, "renamed")
-        _log.log(level, "%s was %s: a new one begins behind slot %d", self.path, what, self._slot)
+        _log.log(level, "%s was %s: a new one begins behind slot %d", self.path, what, self._after)
 
     def _begin_anew(self) -> None:
         self._leave()
@@ -218,28 +195,25 @@ class FileOutput(Output):
         with clear_errors(self.path):
             self._file.close()
             self._file = open(os.path.realpath(self.path), "a+b", buffering=0)  # noqa: SIM115  until `close`
-        self._write([self._form.header], self._slot)
+        self._write(self._form.header, self._after)
 
-    def _write(self, texts: list[bytes], slot: int) -> None:
+    def _write(self, text: bytes, slot: int) -> None:
         """Append and update the note."""
         assert self._file is not None
-        text = b"".join(texts)
         with clear_errors(self.path):
-            if self._file.seek(0, os.SEEK_END) != self._size:
+            if self._file.seek(0, os.SEEK_END) != self._content.size:
                 raise changed(self.path)
             rest = memoryview(text)
             while rest:
-                number = self._file.write(rest)
-                self._size += number
-                rest = rest[number:]
-        self._hashed.update(text)
-        self._slot = slot
+                rest = rest[self._file.write(rest) :]
+        self._content.add(text, slot)
         self._note()
 
     def _note(self, *, force: bool = False) -> None:
         assert self._journal is not None
-        digest = self._hashed.hexdigest()
-        note = Note(_known_as(self.path), self._slot, self._size, digest, self._after, self._identity)
+        now = self._content
+        digest = now.hashed.hexdigest()
+        note = Note(_known_as(self.path), now.last, now.size, digest, self._after, self._identity)
         self._journal.write_note(msgspec.json.encode(note), force=force)
 
     def _rewrite(self, journal: Emitted, after: int) -> int:
@@ -255,8 +229,8 @@ class FileOutput(Output):
         _log.warning("%s was not as this journal left it: it was rewritten from the journal", self.path)
         return sent
 
-    def _look(self, journal: Emitted, committed: int) -> _Content:
-        """Return what the journal confirms of the file."""
+    def _look(self, journal: Emitted, committed: int) -> tuple[_Content, bool]:
+        """Return what the journal confirms of the file, and whether the rest is to be rewritten."""
         refuse_special(self.path)
         with clear_errors(self.path):
             note = _read_note(journal, self.path) if committed else None
@@ -265,16 +239,13 @@ class FileOutput(Output):
             if self.path.exists():
                 with self.path.open("rb") as file:
                     return self._inspect(file, journal, committed, note)
-            return self._nothing()
+            return _Content(self._after), False
 
-    def _nothing(self) -> _Content:
-        return _Content(self._after, 0, hashlib.sha256())
-
-    def _inspect(self, file: BinaryIO, journal: Emitted, committed: int, note: Note | None) -> _Content:
+    def _inspect(self, file: BinaryIO, journal: Emitted, committed: int, note: Note | None) -> tuple[_Content, bool]:
         header, size = self._form.header, file.seek(0, os.SEEK_END)
         start = _read(file, 0, len(header))
         if size <= len(header) and header.startswith(start):
-            return self._nothing()
+            return _Content(self._after), False
         end, line = _last_line(file, size)
         if start != header or size - end > _LONGEST:
             raise not_ours(self.path)
@@ -285,75 +256,68 @@ class FileOutput(Output):
             raise not_ours(self.path)
         file.seek(len(header))
         first = self._slot_of(file.readline(_LONGEST)) if last else self._after + 1
-        begin = _Content(min(first - 1, self._after), len(header), hashlib.sha256(header))
+        before = min(first - 1, self._after)
         try:
-            return self._compare(file, journal, committed, _noted_content(file, note) or begin)
+            content = _noted_content(file, note) or _Content(before, header)
+            self._compare(file, journal, committed, content)
         except InvalidOutput:
             if note is None or not self._is_rewritable(journal, first, last, line, _read(file, end, size)):
                 raise
-            return begin._replace(hashed=None)
+            return _Content(before), True
+        return content, False
 
-    def _compare(self, file: BinaryIO, journal: Emitted, committed: int, begin: _Content) -> _Content:
-        """Compare the file after a confirmed beginning with the journal.
+    def _compare(self, file: BinaryIO, journal: Emitted, committed: int, content: _Content) -> None:
+        """Add to a confirmed beginning what the journal confirms behind it.
 
         Raises:
             InvalidOutput: naming the first slot that differs.
         """
-        content, compared = begin, begin.last
-        kept = next(journal.releases(begin.last + 1), None)
+        begin = compared = content.last
+        kept = next(journal.releases(begin + 1), None)
         if kept is not None:
-            content, _ = self._skip(file, content, kept.slot)
+            self._skip(file, content, kept.slot)
             if kept.slot > content.last + 1 and content.size > len(self._form.header):
                 raise dropped(self.path, content.last + 1, kept.slot - 1)
-        for record in chain(released_records(journal, begin.last + 1), [None]):
+        for record in chain(released_records(journal, begin + 1), [None]):
             stop = committed + 1 if record is None else record.slot
             expected = b"" if record is None else self._form.render(record)
-            content, line = self._skip(file, content, stop)
+            line = self._skip(file, content, stop)
             if line.endswith(b"\n"):
                 line = _read(file, content.size, content.size + len(expected)) or line
             if record is None or line != expected:
                 unknown = max(content.last, compared + 1, 0 if kept is None else kept.slot)
-                if not expected.startswith(line) and not self._is_torn(line, journal, range(unknown, stop)):
+                if not expected.startswith(line) and not self._is_torn(line, range(unknown, stop)):
                     raise not_ours(self.path, stop)
-                return content
-            content.hashed.update(line)
-            compared, content = stop, _Content(stop, content.size + len(line), content.hashed)
-        raise AssertionError("the last record is None")
+                return
+            content.add(line, stop)
+            compared = stop
 
-    def _skip(self, file: BinaryIO, content: _Content, stop: int) -> tuple[_Content, bytes]:
-        """Pass over lines of slots before `stop`, which the journal does not have; return also the line that follows."""
+    def _skip(self, file: BinaryIO, content: _Content, stop: int) -> bytes:
+        """Add lines of slots before `stop`, which the journal does not have; return the line that follows."""
         before = content.last
         file.seek(content.size)
         while (line := file.readline(_LONGEST)).endswith(b"\n") and (slot := self._slot_of(line)) < stop:
             if slot <= before or slot < content.last:
                 raise not_ours(self.path, slot)
-            content.hashed.update(line)
-            content = _Content(slot, content.size + len(line), content.hashed)
-        return content, line
+            content.add(line, slot)
+        return line
 
-    def _is_torn(self, line: bytes, journal: Emitted, slots: range) -> bool:
+    def _is_torn(self, line: bytes, slots: range) -> bool:
         """Return whether a line may be the beginning of one of the first two slots, which the journal does not have."""
-        terms = journal.head().epoch.terms
-        openings = [self._form.opening(terms, slot) for slot in slots[:2]]
+        openings = [self._form.opening % slot for slot in slots[:2]]
         return b"\n" not in line and any(one.startswith(line) or line.startswith(one) for one in openings)
 
     def _is_rewritable(self, journal: Emitted, first: int, last: int, line: bytes, torn: bytes) -> bool:
         """Return whether the journal has every slot of a file, renders its last line, and then what is torn behind it."""
-        following = None
-        for expected, record in enumerate(released_records(journal, first), first):
-            text = self._form.render(record)
-            if following == b"":
-                return text.startswith(torn)
-            if record.slot != expected:
-                return False
-            if record.slot == last:
-                _, found, following = text.partition(line)
-                if not found or following:
-                    return bool(found) and following.startswith(torn)
-        return following == torn
+        known = [record.slot for record in takewhile(lambda one: one.slot <= last, released_records(journal, first))]
+        if not known or known != list(range(first, last + 1)):
+            return False
+        end = b"".join(map(self._form.render, islice(released_records(journal, last), 2)))
+        _, found, following = end.partition(line)
+        return bool(found) and following.startswith(torn)
 
     def _slot_of(self, line: bytes) -> int:
-        found = self._form.slot.match(line)
+        found = self._slot.match(line)
         if found is None:
             raise not_ours(self.path)
         return int(found[1])
@@ -377,13 +341,11 @@ def _noted_content(file: BinaryIO, note: Note | None) -> _Content | None:
     """Return the beginning of a file that its note describes, None if it is another."""
     if note is None or not note.size:
         return None
+    content = _Content(note.slot)
     file.seek(0)
-    hashed, left = hashlib.sha256(), note.size
-    while left and (chunk := file.read(min(left, 1 << 20))):
-        hashed.update(chunk)
-        left -= len(chunk)
-    same = not left and hashed.hexdigest() == note.digest
-    return _Content(note.slot, note.size, hashed) if same else None
+    while content.size < note.size and (chunk := file.read(min(note.size - content.size, 1 << 20))):
+        content.add(chunk, note.slot)
+    return content if (content.size, content.hashed.hexdigest()) == (note.size, note.digest) else None
 
 
 def _read(file: BinaryIO, start: int, end: int) -> bytes:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from wevent.counting.counts import Counts, Rejected
 from wevent.counting.roster import Roster
 from wevent.errors import ServiceStopping
 from wevent.settings import StreamSettings
+from wevent.spark.class_counts import ClassCounter
 from wevent.spark.event_plan import OBSERVED, slots_ahead
 from wevent.streams.clock import SlotClock
 from wevent.streams.rejections import MALFORMED, Rejections
@@ -33,17 +34,9 @@ _PAUSE_MS = 20
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling sleep: java.lang.InterruptedException"
 """By these words Spark knows that a query was stopped, and did not fail; it looks for them in what Python says."""
 
-Counting = Callable[[Roster, int, int], dict[int, Counts]]
-"""Counts slots of a batch, first to last, or as many of them as can be counted at once."""
-
 
 class SparkSource(Source):
     """Counts the slots that micro-batches bring.
-
-    Args:
-        settings: the unit of times, and the grace.
-        clock: when slots begin.
-        last: the last slot; None if there is no end.
 
     Attributes:
         uncounted: totals of events that were not counted; private.
@@ -55,26 +48,24 @@ class SparkSource(Source):
         self.settings, self.clock, self.last = settings, clock, last
         self._changed = threading.Condition()  # of everything below
         self._stopping = threading.Event()
-        self._ended: BaseException | None = None
-        self._is_over = False
+        self._ended: BaseException | None = None  # what ended the loop
         self._done = 0  # slots up to this one are committed
         self._closed = 0  # slots up to this one have ended, by the batch in hand
         self._wanted: tuple[Roster, int, int] | None = None
         self._roster: Roster | None = None  # that slots were counted with
         self._counted: dict[int, Counts] = {}
-        self.uncounted = QueryTotals(slots_ahead(settings, clock))
+        self._uncounted = self.uncounted = QueryTotals(slots_ahead(settings, clock))
         self.alive: Callable[[], bool] = lambda: True
 
-    def take(self, through: int, counting: Counting, pause: Callable[[], None]) -> None:
+    def take(
+        self, through: int, counting: Callable[[Roster, int, int], dict[int, Counts]], pause: Callable[[], None]
+    ) -> None:
         """Have the slots of a batch committed; in the thread of the query.
 
         Args:
             through: the last slot that has ended by the batch.
-            counting: counts its slots.
+            counting: counts its slots, first to last, or as many of them as can be counted at once.
             pause: waits a little in that thread, and raises if Spark wants it back.
-
-        Raises:
-            WeventError: what ended the loop.
         """
         last = through if self.last is None else min(through, self.last)
         with self._changed:
@@ -83,12 +74,9 @@ class SparkSource(Source):
             with self._changed:
                 if self._done >= last:
                     return
-                if self._is_over or self._stopping.is_set():
-                    raise self._ended or ServiceStopping(
-                        "a publisher that takes slots",
-                        "one that has stopped",
-                        "Start the query again: its slots are counted then.",
-                    )
+                if self._stopping.is_set():
+                    fix = "Start the query again: its slots are counted then."
+                    raise self._ended or ServiceStopping("The publisher has stopped.", fix)
                 wanted = self._wanted if self._wanted is not None and self._wanted[1] <= last else None
             if wanted is None:
                 pause()
@@ -128,11 +116,7 @@ class SparkSource(Source):
             self._changed.notify_all()
 
     def resume(self, position: Any) -> None:
-        """Continue after a stored position: what batches bring for slots up to it was committed.
-
-        Raises:
-            InvalidSettings: if numbers as times meant something else.
-        """
+        """Continue after a stored position: what batches bring for slots up to it was committed."""
         super().resume(position)
         self.forget(int(position["slot"]))
 
@@ -142,12 +126,8 @@ class SparkSource(Source):
 
     def finish(self, error: BaseException | None = None) -> None:
         """Make `take` wait for the loop no longer, which is over."""
-        with self._changed:
-            self._is_over, self._ended = True, error
-            self._changed.notify_all()
-
-    def totals(self) -> dict[str, int]:
-        return self.uncounted.totals()
+        self._ended = error
+        self._stopping.set()
 
     def _wait_for(self, roster: Roster, slot: int, end: int, *, beginning: bool) -> Counts | None:
         """Return the counts of a slot; None after `stop`, or if the batch that had others does not have this slot."""
@@ -166,40 +146,34 @@ class SparkSource(Source):
             return self._counted.pop(slot)
 
 
-class QueryTotals:
+class QueryTotals(Rejections):
     """Totals of events of a stream that were not counted, from the progress of its query and from the loop.
 
     The query's thread, the loop's and the caller's share it: one of them at a time changes or reads it.
 
-    Args:
-        ahead: how many slots the first heartbeat of a batch lies ahead (`slots_ahead`).
+    Attributes:
+        query: the query whose progress is read, as Java has it.
     """
 
     def __init__(self, ahead: int) -> None:
+        super().__init__()
         self._ahead = ahead
-        self._uncounted = Rejections()
         self._lock = threading.RLock()  # a signal handler may ask in the thread that has it
-        self._query: Any = None
+        self.query: Any = None
         self._batch = -1
         self._ended: int | None = None  # slots up to this one had ended for the batch before
 
     def reject(self, reasons: Rejected) -> None:
-        """Add events that the loop did not count."""
         with self._lock:
-            self._uncounted.reject(reasons)
+            super().reject(reasons)
 
     def totals(self) -> dict[str, int]:
-        """Return the sums by name, as `Rejections.totals` does."""
         with self._lock:
-            return self._uncounted.totals()
-
-    def follow(self, query: Any) -> None:
-        """Set the query whose progress is read, as Java has it."""
-        self._query = query
+            return super().totals()
 
     def look(self) -> None:
         """Add the batch that was done last, unless it was added."""
-        progress = None if self._query is None else self._query.lastProgress()
+        progress = None if self.query is None else self.query.lastProgress()
         if progress is not None:
             self.add(msgspec.json.decode(progress.json()))
 
@@ -212,24 +186,57 @@ class QueryTotals:
             observed = progress.get("observedMetrics", {}).get(OBSERVED)
             if observed:
                 malformed = [observed[name] for name in MALFORMED]
-                self._uncounted.events += observed["rows"] - sum(malformed)
-                self._uncounted.malform(malformed)
-                self._uncounted.outside(observed["before"], observed["after"])
-                self._uncounted.reject(Rejected(unknown_cell=observed["unknown_cell"]))
+                self.events += observed["rows"] - sum(malformed)
+                self.malform(malformed)
+                self.outside(observed["before"], observed["after"])
+                self.reject(Rejected(unknown_cell=observed["unknown_cell"]))
             times = progress.get("eventTime", {})
             dropped = sum(operator["numRowsDroppedByWatermark"] for operator in progress["stateOperators"])
             if dropped and "max" in times:
-                beat = (
-                    _slot(times["max"]) - self._ahead - 1
-                )  # in a slot that has ended before it is no news, and dropped
-                dropped -= int(self._ended is None or beat <= self._ended)
-            self._uncounted.late += max(0, dropped)
+                beat = _slot(times["max"]) - self._ahead - 1
+                dropped -= int(
+                    self._ended is None or beat <= self._ended
+                )  # a heartbeat in a slot that had ended before
+            self.late += max(0, dropped)
             self._ended = _slot(times["watermark"]) if "watermark" in times else None
 
 
 def _slot(time: str) -> int:
     """Return the slot that Spark takes for a second."""
     return int(datetime.fromisoformat(time).timestamp())
+
+
+def take_rows(source: SparkSource, counter: ClassCounter, rows: DataFrame, batch: int) -> None:
+    """Have the slots of a micro-batch committed; in the thread of the query.
+
+    Rows are kept in Spark meanwhile; spilled to disk, they are encrypted as shuffles are. If the query is stopped meanwhile,
+    few words replace what Java says of it: Spark searches Python's message with a stack frame for every letter. A stack trace
+    of Java has too many letters: the thread of the query would die.
+
+    Raises:
+        WeventError: what ended the loop.
+        InterruptedError: if the query is stopped.
+    """
+    sleep: Any = rows.sparkSession._jvm.java.lang.Thread.sleep  # type: ignore[union-attr]
+
+    def pause() -> None:
+        """Wait a little where Spark can interrupt it."""
+        try:
+            sleep(_PAUSE_MS)
+        except Py4JJavaError:
+            raise InterruptedError(_INTERRUPTED) from None
+
+    source.uncounted.look()
+    try:
+        folded = rows.persist()
+        try:
+            source.take(ended_through(rows), partial(counter.count, folded), pause)
+        finally:
+            folded.unpersist()
+    except (Py4JError, PySparkException):
+        if source.alive():
+            raise
+        raise InterruptedError(_INTERRUPTED) from None
 
 
 def ended_through(rows: DataFrame) -> int:
@@ -243,41 +250,3 @@ def ended_through(rows: DataFrame) -> int:
     through: int = max(found["beat"] or 0, 0)
     assert (found["slot"] or 0) <= through, "no slot ends before its heartbeat says so"
     return through
-
-
-@contextmanager
-def interruptible(alive: Callable[[], bool]) -> Iterator[None]:
-    """Do the work of a batch; if the query is stopped meanwhile, replace what Java says of it by few words.
-
-    Spark searches Python's message with a stack frame for every letter. A stack trace of Java has too many letters: the
-    thread of the query would die.
-
-    Args:
-        alive: whether the query goes on.
-
-    Raises:
-        InterruptedError: if it does not.
-    """
-    try:
-        yield
-    except (Py4JError, PySparkException):
-        if alive():
-            raise
-        raise InterruptedError(_INTERRUPTED) from None
-
-
-def pause_in(session: Any) -> Callable[[], None]:
-    """Return a function that waits a little in the thread of a query, where Spark can interrupt it.
-
-    Raises:
-        InterruptedError: if it does, in words that are short: Spark reads them.
-    """
-    sleep = session._jvm.java.lang.Thread.sleep
-
-    def pause() -> None:
-        try:
-            sleep(_PAUSE_MS)
-        except Py4JJavaError:
-            raise InterruptedError(_INTERRUPTED) from None
-
-    return pause

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -24,7 +24,6 @@ from wevent.streams.clock import SlotClock
 
 _MARK = "wevent-"
 """Beginning of the name of the file that says whose checkpoint it is: no crash leaves half of a name."""
-_RETAINED = 2  # batches: the least with which Spark can repeat the last one
 _MAINTENANCE_MS = 1_000, 30_000  # between two clean-ups of the state: the least and the most
 _JAVA_ERRORS = (Py4JJavaError, PySparkException)
 _FAULT = re.compile(
@@ -32,37 +31,25 @@ _FAULT = re.compile(
     r"|AssertionError: assertion failed\s+at scala\.Predef\$\.assert\S*\s+at \S*FileStreamSource"
 )
 """Parts of Spark that read and write a checkpoint, in the pages of errors about a damaged one."""
+_AGAIN = "start again: what is committed stays, and what is not is read from where the source begins."
 
 
 class Checkpoint:
-    """A folder that Spark can reach: on this machine, or by address (hdfs://…, s3a://…).
-
-    Args:
-        session: whose file systems.
-        place: the folder.
-
-    Raises:
-        InvalidSettings: for a place that Spark cannot reach; so do `claim` and `belongs_to`.
-    """
+    """A folder that Spark can reach: on this machine, or by address (hdfs://…, s3a://…)."""
 
     def __init__(self, session: SparkSession, place: str) -> None:
         self.place = place
-        jvm: Any = session._jvm
         context: Any = session.sparkContext
+        jvm: Any = session._jvm
         self._jvm, self._mark = jvm, _MARK
         with self._reaching():
             self._path = self._jvm.org.apache.hadoop.fs.Path(place)
             self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
 
     def claim(self, journal: str, settings: StreamSettings, clock: SlotClock) -> None:
-        """Mark a new checkpoint with a journal and the meaning of numbers in the state, or check its mark.
-
-        Raises:
-            InvalidSettings: if it is another journal's, another query's, a folder with something else in it, or of other
-                slots or cells.
-        """
+        """Mark a new checkpoint with a journal and the meaning of numbers in the state, or check its mark."""
         meaning = [clock.origin_us, clock.length_us, settings.cells.declaration(), settings.max_cells_per_user]
-        self._mark = f"{_MARK}{_digest(journal)}-{_digest(meaning)}"
+        self._mark = f"{_prefix(journal)}{_digest(meaning)}"
         with self._reaching():
             names = self._names()
             if self._mark in names:
@@ -71,34 +58,29 @@ class Checkpoint:
                 self._files.mkdirs(self._path)
                 self._files.createNewFile(self._inside(self._mark))
                 return
-        if self._is_marked(names, journal):
-            received = f"one whose open slots were counted for other slots, cells or max_cells_per_user ({self.place})"
-            remedy = "Give a new folder: events of slots that are not committed are read from where the source begins."
+        if any(name.startswith(_prefix(journal)) for name in names):
+            what = "has open slots that were counted for other slots, cells or max_cells_per_user"
+            fix = "Give a new folder: events of slots that are not committed are read from where the source begins."
         else:
             foreign = any(name.startswith(_MARK) for name in names)
-            kind = "another journal's" if foreign else "another query's, or a folder with something in it"
-            received, remedy = f"{kind} ({self.place})", "Give each journal a folder of its own, new with the journal."
-        raise InvalidSettings("the checkpoint of this journal", received, remedy, key="checkpoint")
+            what = "is another journal's" if foreign else "is another query's, or a folder with something in it"
+            fix = "Give each journal a folder of its own, new with the journal."
+        raise InvalidSettings(f"The checkpoint {self.place} {what}.", fix, key="checkpoint")
 
     def belongs_to(self, journal: str) -> bool:
         """Return whether it was begun with this journal."""
         with self._reaching():
-            return self._is_marked(self._names(), journal)
+            return any(name.startswith(_prefix(journal)) for name in self._names())
 
     def remove(self) -> None:
-        """Remove it with all that is in it, at the end of the stream.
-
-        Raises:
-            StorageFailed: if something is left.
-        """
+        """Remove it with all that is in it, at the end of the stream."""
         try:
             gone = self._files.delete(self._path, True) or not self._files.exists(self._path)
         except _JAVA_ERRORS:
             gone = False
         if not gone:
             raise StorageFailed(
-                "a checkpoint that can be removed",
-                f"one that cannot ({self.place})",
+                f"The checkpoint {self.place} cannot be removed.",
                 "Remove the folder: the last events are in it, and nothing needs them any more.",
             )
 
@@ -110,37 +92,23 @@ class Checkpoint:
             thrown: the same in Java, if Python does not have its stack trace.
         """
         trace = "" if thrown is None else self._jvm.org.apache.spark.util.Utils.exceptionString(thrown)
-        if not self.is_there():
-            return StorageFailed(
-                "the checkpoint of a query to stay where it is while the query runs",
-                f"none, or none that can be read, at {self.place}",
-                "Put it back or give a new folder, and start again: what is committed stays, and what is not is read from "
-                "where the source begins.",
-            )
+        try:
+            is_there = self._files.exists(self._inside(self._mark))
+        except _JAVA_ERRORS:
+            is_there = False
+        if not is_there:
+            problem = f"The checkpoint {self.place} has gone, or cannot be read, and a query needs it while it runs."
+            return StorageFailed(problem, f"Put it back or give a new folder, and {_AGAIN}")
         if not _FAULT.search(f"{error} {trace}"):
             return None
-        return StorageFailed(
-            "a checkpoint that Spark can read and continue",
-            f"one that is damaged, or on a disk that fails ({self.place})",
-            "Check the disk; if the checkpoint is damaged, remove the folder and start again: what is committed stays, and "
-            "what is not is read from where the source begins.",
-        )
-
-    def is_there(self) -> bool:
-        """Return whether the folder is still there, with its mark."""
-        try:
-            return bool(self._files.exists(self._inside(self._mark)))
-        except _JAVA_ERRORS:
-            return False
+        problem = f"Spark cannot read and continue the checkpoint {self.place}: it is damaged, or its disk fails."
+        return StorageFailed(problem, f"Check the disk; if the checkpoint is damaged, remove the folder and {_AGAIN}")
 
     def _names(self) -> list[str]:
         """Return the names in the folder."""
         if not self._files.exists(self._path):
             return []
         return [str(status.getPath().getName()) for status in self._files.listStatus(self._path)]
-
-    def _is_marked(self, names: list[str], journal: str) -> bool:
-        return any(name.startswith(f"{_MARK}{_digest(journal)}-") for name in names)
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
@@ -152,8 +120,8 @@ class Checkpoint:
             if isinstance(error, Py4JJavaError):
                 name = error.java_exception.getClass().getSimpleName()
             raise InvalidSettings(
-                "a checkpoint in a folder that Spark can read and write",
-                f"{self.place!r} ({name})",  # the message is long and may have a path in it
+                # Java's message is long and may have a path in it
+                f"The checkpoint {self.place!r} is not in a folder that Spark can read and write ({name}).",
                 "Check the path, whether this user may write there, and whether Spark has the package for such addresses.",
                 key="checkpoint",
             ) from None
@@ -162,18 +130,33 @@ class Checkpoint:
         return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
 
 
+def _prefix(journal: str) -> str:
+    """Return the beginning of the marks of a journal."""
+    return f"{_MARK}{_digest(journal)}-"
+
+
 def _digest(value: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(value, enc_hook=str)).hexdigest()
 
 
-def retention(slot_us: int) -> dict[str, str]:
-    """Return the settings with which Spark's state keeps events for the shortest time, by the length of a slot."""
+@contextmanager
+def shortest_retention(session: SparkSession, slot_us: int) -> Iterator[None]:
+    """Let Spark's state keep events for the shortest time, in queries that are started meanwhile."""
     least, most = _MAINTENANCE_MS
     every_ms = min(most, max(least, slot_us * 1_000 // SECOND_US // 4))
-    return {
-        "spark.sql.streaming.minBatchesToRetain": str(_RETAINED),
+    values = {
+        "spark.sql.streaming.minBatchesToRetain": "2",  # the least with which Spark can repeat the last one
         "spark.sql.streaming.maxBatchesToRetainInMemory": "1",
         "spark.sql.streaming.stateStore.minDeltasForSnapshot": "1",
         "spark.sql.streaming.stateStore.maintenanceInterval": f"{every_ms}ms",
         "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "0.0",
     }
+    before = {name: session.conf.get(name, None) for name in values}
+    try:
+        for name, value in values.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        with suppress(Py4JError, AttributeError):  # Java, or the context, was stopped meanwhile
+            for name, earlier in before.items():
+                session.conf.unset(name) if earlier is None else session.conf.set(name, earlier)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from wevent.errors import InvalidInput, InvalidSettings
 from wevent.publishing.api import Moment, in_memory, people_of
 from wevent.publishing.configuration import load_settings
 from wevent.settings import Settings
-from wevent.spark.event_plan import EventPlan
+from wevent.spark.event_plan import COUNTS, EventPlan
 from wevent.streams import declared_clock, read_requirements
 
 _SUMS = 1 << 22  # that the driver takes at once: slots × classes × cells
@@ -70,15 +69,17 @@ def count(
         WeventError: one clear sentence.
     """
     if not isinstance(events, DataFrame) or events.isStreaming:
-        what = "a streaming one" if isinstance(events, DataFrame) else type(events).__name__
-        raise InvalidInput("a DataFrame of Spark", what, "A stream is for wevent.spark.publish.", path=None)
+        what = "a streaming DataFrame" if isinstance(events, DataFrame) else type(events).__name__
+        problem = f"The events are in {what}, not in a DataFrame of Spark at rest."
+        raise InvalidInput(problem, "A stream is for wevent.spark.publish.", path=None)
     named = {"slot": slot, "start": start, "end": end, "cells": cells}
     chosen = load_settings(config, {**settings, **named}, ("start", "end"), framed=True)
     if chosen.start_auto:
-        raise InvalidSettings("a start", "'auto'", "Declare it: slots are numbered from there.", key="start")
+        raise InvalidSettings("start is 'auto', and slots are numbered from there.", "Declare it.", key="start")
     clock, last = declared_clock(chosen)
     plan = EventPlan(chosen, clock)
-    latest = plan.last_cells(plan.folded(plan.read(events, F.lit(last)))).where(F.col("place").isNotNull())
+    read = plan.read(events, F.lit(last)).where(F.col("why") == COUNTS)
+    latest = plan.last_cells(plan.folded(read)).where(F.col("place").isNotNull())
     roster = _roster(requirements, chosen)
     found = _with_classes(latest, _members(latest, roster), roster).where(F.col("class").isNotNull())
     counted = found.groupBy("slot", "class", "place").agg(F.count(F.lit(1)).alias("count"))
@@ -89,9 +90,6 @@ class ClassCounter:
     """Counts slots of folded events; of unregistered users it looks at no more than may count.
 
     Spark keeps the roster in use for the next slots, until another one is used or `release` is called.
-
-    Args:
-        plan: the plan that folds the events.
     """
 
     def __init__(self, plan: EventPlan) -> None:
@@ -111,13 +109,7 @@ class ClassCounter:
             members.unpersist()
 
     def count(self, folded: DataFrame, roster: Roster, first: int, last: int) -> dict[int, Counts]:
-        """Count slots first to last, empty ones too, or as many of them as one job may.
-
-        Args:
-            folded: rows of `EventPlan.folded`, or of a micro-batch; rows without a user are none.
-            roster: the users who count.
-            first, last: the slots.
-        """
+        """Count slots first to last, empty ones too, or as many of them as one job may."""
         last = min(last, first + self.stretch(roster) - 1)
         latest = self._plan.last_cells(folded)
         inside = latest.where(F.col("slot").between(first, last) & F.col("user").isNotNull())
@@ -132,49 +124,21 @@ class ClassCounter:
         known = (classes >= 0) & (places >= 0)
         matrices[slots[known], classes[known], places[known]] = sums["users"][known]
         counted = {}
-        for index, matrix in enumerate(matrices):
-            unknown = int(sums["events"][(slots == index) & (classes < 0)].sum())
-            counts = Counts(matrix, Rejected(unknown_user=unknown))
-            counted[first + index] = self._with_strangers(counts, found, roster, first + index)
+        for slot, matrix in enumerate(matrices, first):
+            unknown = int(sums["events"][(slots == slot - first) & (classes < 0)].sum())
+            if unknown and roster.unknown_row is not None:
+                strangers = found.where((F.col("slot") == slot) & F.col("class").isNull())
+                unknown -= _add_strangers(matrix[roster.unknown_row], strangers, roster)
+            counted[slot] = Counts(matrix, Rejected(unknown_user=unknown))
         return counted
-
-    def _with_strangers(self, counts: Counts, found: DataFrame, roster: Roster, slot: int) -> Counts:
-        """Add unregistered users, as `Roster.count_rows` does: the smallest ids of those that the registry admits."""
-        if roster.unknown_row is None or not counts.reasons.unknown_user:
-            return counts
-        unknown = found.where((F.col("slot") == slot) & F.col("class").isNull())
-        unknown = unknown.select(F.col("user").cast("string").alias("name"), "place", "events")
-        chosen = _strangers(unknown, roster)
-        if not chosen:
-            return counts
-        names = unknown.sparkSession.createDataFrame(pyarrow.table({"chosen": chosen}))
-        kept = unknown.join(names.hint("broadcast"), F.col("name") == F.col("chosen"), "left_semi")
-        sums = int_columns(kept.groupBy("place").agg(*_users_and_events()))
-        matrix, here = counts.matrix.copy(), sums["place"] >= 0
-        matrix[roster.unknown_row, sums["place"][here]] += sums["users"][here]
-        return Counts(matrix, counts.reasons.plus(Rejected(unknown_user=-int(sums["events"].sum()))))
-
-
-@contextmanager
-def persisted(folded: DataFrame) -> Iterator[DataFrame]:
-    """Keep folded events in Spark while their slots are counted; spilled to disk, they are encrypted as shuffles are."""
-    kept = folded.persist()
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
 
 
 def _roster(requirements: Any, settings: Settings) -> Roster:
     if in_memory(requirements):
         people = people_of(requirements, settings)
     else:
-        people = read_requirements(
-            requirements,
-            settings.levels,
-            slot_us=settings.slot_length_us,
-            columns=settings.requirements_columns,
-        )
+        columns = settings.requirements_columns
+        people = read_requirements(requirements, settings.levels, slot_us=settings.slot_length_us, columns=columns)
     sizes = {Requirement.from_nano(*key): size for key, size in people.keys.sizes().items()}
     population = Population(sizes)
     rows = np.array([population.index(requirement) for requirement in sizes], dtype=np.int64)
@@ -213,22 +177,29 @@ def int_columns(sums: DataFrame) -> dict[str, IntArray]:
     }
 
 
-def _strangers(unknown: DataFrame, roster: Roster) -> list[str]:
-    """Return the ids that count, the smallest ones first; read in pages, since some of them may be excluded.
+def _add_strangers(row: IntArray, unknown: DataFrame, roster: Roster) -> int:
+    """Add unregistered users of a slot to their class, as `Roster.count_rows` does; return the number of their events.
 
-    Pages go by number: an id in the question would be in Spark's plan, which its event log keeps.
+    The smallest ids of those that the registry admits count. They are read in pages, since some may be excluded. Pages go by
+    number: an id in the question would be in Spark's plan, which its event log keeps.
     """
-    chosen: list[str] = []
+    unknown = unknown.select(F.col("user").cast("string").alias("name"), "place", "events")
     names = unknown.select("name").distinct().orderBy("name")
+    chosen: list[str] = []
     page = roster.unknown_limit + _PAGE
-    looked = 0
-    while len(chosen) < roster.unknown_limit:
+    looked, is_last = 0, False
+    while len(chosen) < roster.unknown_limit and not is_last:
         found = names.offset(looked).limit(page).toArrow()["name"].to_pylist()
         chosen += roster.strangers(found)
-        if len(found) < page:
-            break
-        looked += page
-    return chosen[: roster.unknown_limit]
+        looked, is_last = looked + page, len(found) < page
+    if not chosen:
+        return 0
+    counting = unknown.sparkSession.createDataFrame(pyarrow.table({"chosen": chosen[: roster.unknown_limit]}))
+    kept = unknown.join(counting.hint("broadcast"), F.col("name") == F.col("chosen"), "left_semi")
+    sums = int_columns(kept.groupBy("place").agg(*_users_and_events()))
+    here = sums["place"] >= 0
+    row[sums["place"][here]] += sums["users"][here]
+    return int(sums["events"].sum())
 
 
 def _by_number(rows: DataFrame, roster: Roster) -> bool:
@@ -238,13 +209,8 @@ def _by_number(rows: DataFrame, roster: Roster) -> bool:
 
 def _members(rows: DataFrame, roster: Roster) -> DataFrame:
     """Return a frame with columns `member` and `class`, one row per user of the roster, to be joined with such rows."""
-    classes = roster.classes.astype(np.int32)
-    if _by_number(rows, roster):
-        assert not isinstance(roster.ids, StringColumn), "a numbered roster has numbers"
-        table = pyarrow.table({"member": roster.ids.astype(np.int64), "class": classes})
-    else:
-        table = pyarrow.table({"member": _texts(roster.ids), "class": classes})
-    frame = rows.sparkSession.createDataFrame(table)
+    ids: Any = roster.ids.astype(np.int64) if _by_number(rows, roster) else _texts(roster.ids)  # type: ignore[union-attr]
+    frame = rows.sparkSession.createDataFrame(pyarrow.table({"member": ids, "class": roster.classes.astype(np.int32)}))
     return frame.repartition("member") if len(roster) > _BROADCAST else frame
 
 

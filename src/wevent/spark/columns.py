@@ -42,9 +42,6 @@ def identities(column: Column, kind: T.DataType, name: str) -> tuple[Column, boo
     """Return the ids or labels of a column of this type, NULL for values that can be none.
 
     They are BIGINT (`True`) or STRING (`False`), and compared as text as everywhere (`wevent.counting.label_index`).
-
-    Raises:
-        InvalidInput: for a type that is neither numbers nor text.
     """
     if isinstance(kind, _WHOLE):
         return column.cast("bigint"), True
@@ -58,24 +55,13 @@ def identities(column: Column, kind: T.DataType, name: str) -> tuple[Column, boo
         return F.when(legal & ~F.contains(text, F.expr("chr(0)")), text), False
     if isinstance(kind, (T.BooleanType, T.DecimalType)):
         return column.cast("string"), False
-    raise InvalidInput(
-        f"a column {name!r} of ids or labels: numbers or text",
-        f"the type {kind.simpleString()[:40]}",
-        "Convert the column (binary as of Kafka: cast it to string), or name another one.",
-        path=None,
-        column=name,
-    )
+    problem = f"The column {name!r} is of the type {kind.simpleString()[:40]}, and ids or labels are numbers or text."
+    fix = "Convert the column (binary as of Kafka: cast it to string), or name another one."
+    raise InvalidInput(problem, fix, path=None, column=name)
 
 
 def with_places(rows: DataFrame, labels: Column, numbered: bool, cells: Cells) -> DataFrame:
-    """Return the rows with one more column, `place`: BIGINT, NULL for an undeclared cell.
-
-    Args:
-        rows: the rows.
-        labels: their cell labels, as `identities` returns them.
-        numbered: `True` for labels that are BIGINT.
-        cells: the declared cells.
-    """
+    """Return the rows with one more column, `place`: BIGINT, NULL for an undeclared cell."""
     if cells.numbered:
         number = labels if numbered else F.when(labels.rlike(_CANONICAL), labels.try_cast("bigint"))
         return rows.withColumn("place", F.when(number.between(0, len(cells) - 1), number))
@@ -90,19 +76,14 @@ def instants(column: Column, kind: T.DataType, settings: StreamSettings) -> tupl
     """Return the times of a column of this type: µs since 1970, NULL for values that are none.
 
     The second column is true for a value that would be a time if an offset were declared.
-
-    Raises:
-        InvalidInput: for a type that is no time.
-        InvalidEvents: for times without an offset when none is declared.
     """
-    never = F.lit(False)
+    never, name = F.lit(False), settings.columns["time"]
     if isinstance(kind, T.TimestampType):
         return _of_whole(F.unix_micros(column), 1), never
     if isinstance(kind, tuple(_YEARS)):
         if settings.timezone_us is None:
             raise InvalidEvents(
-                "times in UTC or with an offset, such as 2026-01-01T00:00:00Z",
-                f"a column {settings.columns['time']!r} of times without one",
+                f"The column {name!r} has times without an offset, and no timezone is declared.",
                 "If they are UTC, declare timezone='UTC'; local times repeat an hour when summer time ends: write their "
                 "offset.",
             )
@@ -118,13 +99,8 @@ def instants(column: Column, kind: T.DataType, settings: StreamSettings) -> tupl
         text = column.cast("string")  # in the binary collation, whatever it had
         naive = text.rlike(_NAIVE) & _clock(text).isNotNull() if settings.timezone_us is None else never
         return _of_text(text, unit, settings.timezone_us), F.coalesce(naive, never)
-    raise InvalidInput(
-        f"a column {settings.columns['time']!r} of times",
-        f"the type {kind.simpleString()[:40]}",
-        "Convert the column, or name another one.",
-        path=None,
-        column=settings.columns["time"],
-    )
+    problem = f"The column {name!r} is of the type {kind.simpleString()[:40]}, which is no type of times."
+    raise InvalidInput(problem, "Convert the column, or name another one.", path=None, column=name)
 
 
 def of_nanoseconds(column: Column, offset_us: int) -> Column:

@@ -1,4 +1,4 @@
-"""From a DataFrame of events to each user's last cell of each slot, at rest (`EventPlan`) and streaming (`Closing`).
+"""From a DataFrame of events to each user's last cell of each slot, at rest and streaming.
 
 Everything is Spark's own expressions: no row passes through Python, and none can end the query.
 """
@@ -17,12 +17,11 @@ from wevent.settings import StreamSettings
 from wevent.spark.columns import identities, instants, with_places
 from wevent.streams.clock import SlotClock
 from wevent.streams.inputs import require_columns
+from wevent.streams.rejections import MALFORMED
 
 COUNTS = 0
-REASONS = ("no_record", "no_user", "no_cell", "no_time", "no_offset", "before", "after", "unknown_cell")
-"""Why an event does not count, in the names of `wevent.streams.rejections`; reason i + 1 stands for the i-th of them."""
-WHY = {name: place for place, name in enumerate(REASONS, start=1)}
-"""The number of each reason."""
+WHY = {name: number for number, name in enumerate((*MALFORMED, "before", "after", "unknown_cell"), start=1)}
+"""The number of each reason why an event does not count, in the names of `wevent.streams.rejections`."""
 OBSERVED = "wevent"
 """The name under which a query's progress says what became of its rows; private."""
 _MOST_MOMENTS = 1 << 62
@@ -31,9 +30,8 @@ _MOST_MOMENTS = 1 << 62
 class EventPlan:
     """The plan by which events are read and folded.
 
-    Args:
-        settings: columns, times, cells and k.
-        clock: when slots begin.
+    The moment of an event is its time and its cell in one number, the larger the later: of a user's events of a slot the one
+    with the largest moment is the last. Of equal times the cell declared last wins, as live.
 
     Raises:
         InvalidSettings: for settings that only an input with an order can have, or slots too long for Spark's numbers.
@@ -42,130 +40,91 @@ class EventPlan:
     def __init__(self, settings: StreamSettings, clock: SlotClock) -> None:
         self.settings, self.clock = settings, clock
         self._limit = settings.max_cells_per_user
+        self._place = F.pmod(F.col("moment"), F.lit(len(settings.cells))).alias("place")
         if settings.slot_column is not None:
             raise InvalidSettings(
-                "times, for Spark",
-                "slot_column",
-                "Rows in Spark have no order, so which event of a slot came last is not known: give a column of times.",
+                "Rows in Spark have no order: with slot_column, which event of a slot came last is not known.",
+                "Give a column of times.",
                 key="slot_column",
             )
         if clock.length_us * len(settings.cells) >= _MOST_MOMENTS:
             raise InvalidSettings(
-                "slots × cells that Spark can number",
-                f"slots of {clock.length_us // 1_000_000:,} s and {len(settings.cells):,} cells",
+                f"Slots of {clock.length_us // 1_000_000:,} s and {len(settings.cells):,} cells are too many to number.",
                 "Declare shorter slots or fewer cells.",
                 key="slot",
             )
 
     def read(self, events: DataFrame, last: Column, now_us: Column | None = None) -> DataFrame:
-        """Return every event as user, slot, since (µs into its slot), place, and why it does not count (0: it does).
+        """Return every event as user, slot, moment, and why it does not count (0: it does).
 
         Args:
             events: with the columns that the settings name.
             last: the last slot an event may lie in; it may be made of the column `now_us`.
-            now_us: when its batch began, in columns of the events; to be kept.
-
-        Raises:
-            InvalidInput, InvalidEvents: for columns that are missing or of other types.
+            now_us: when its batch began, in columns of the events.
         """
-        clock, names = self.clock, self.settings.columns
+        clock, names, cells = self.clock, self.settings.columns, self.settings.cells
         raw, kinds = _chosen(events, names, now_us)
         micros, unzoned = instants(F.col("raw_time"), kinds["time"], self.settings)
         users, _ = identities(F.col("raw_user"), kinds["user"], names["user"])
         labels, numbered = identities(F.col("raw_cell"), kinds["cell"], names["cell"])
-        rows = raw.withColumns({"user": users, "micros": micros})
-        rows = with_places(rows, labels, numbered, self.settings.cells)
+        rows = with_places(raw.withColumns({"user": users, "micros": micros}), labels, numbered, cells)
         slot = slot_number(F.col("micros"), clock)
         no_time = F.when(unzoned, WHY["no_offset"]).otherwise(WHY["no_time"])
         why = F.when(F.col("user").isNull(), WHY["no_user"]).when(labels.isNull(), WHY["no_cell"])
         why = why.when(F.col("micros").isNull(), no_time).when(slot < 1, WHY["before"]).when(slot > last, WHY["after"])
         why = why.when(F.col("place").isNull(), WHY["unknown_cell"]).otherwise(COUNTS)
         since = F.pmod(F.col("micros") - F.lit(clock.origin_us), F.lit(clock.length_us))
-        kept = [F.col(name) for name in raw.columns if name == "now_us"]
-        return rows.select("user", slot.alias("slot"), since.alias("since"), "place", why.alias("why"), *kept)
+        moment = since * F.lit(len(cells)) + F.col("place")
+        return rows.select("user", slot.alias("slot"), moment.alias("moment"), why.alias("why"))
 
-    def moment(self) -> Column:
-        """Return what is largest of a user's last event: with k = 1 its time and cell, otherwise the time in a cell."""
-        if self._limit == 1:  # of equal times the cell declared last wins, as live
-            return F.col("since") * F.lit(len(self.settings.cells)) + F.col("place")
-        return F.col("since")
-
-    def keys(self, slot: str) -> list[str]:
-        """Return the columns whose equal rows are folded into one."""
-        return [slot, "user"] if self._limit == 1 else [slot, "user", "place"]
-
-    def fold(self, rows: DataFrame, slot: str = "slot") -> DataFrame:
-        """Fold rows with a moment: the last one of each of `keys`, and the number of events."""
-        folded = [F.max("moment").alias("moment"), F.count(F.lit(1)).alias("events")]
-        return rows.groupBy(*self.keys(slot)).agg(*folded)
-
-    def folded(self, read: DataFrame) -> DataFrame:
-        """Fold the rows of `read` that count."""
-        return self.fold(read.where(F.col("why") == COUNTS).withColumn("moment", self.moment()))
+    def folded(self, read: DataFrame, slot: str = "slot") -> DataFrame:
+        """Fold rows of `read` that count: the last one of a slot, user (with k > 1 also cell), and the number of events."""
+        keys = [slot, "user"] if self._limit == 1 else [slot, "user", self._place]
+        return read.groupBy(*keys).agg(F.max("moment").alias("moment"), F.count(F.lit(1)).alias("events"))
 
     def last_cells(self, folded: DataFrame) -> DataFrame:
         """Return slot, user, place and events, a row for each of a user's last k cells of a slot."""
-        if self._limit == 1:
-            place = F.pmod(F.col("moment"), F.lit(len(self.settings.cells)))
-            return folded.select("slot", "user", place.alias("place"), "events")
-        newest = Window.partitionBy("slot", "user").orderBy(F.desc("moment"), F.desc("place"))
-        ranked = folded.withColumn("rank_", F.row_number().over(newest))
-        kept = F.when(F.col("rank_") <= self._limit, F.col("place"))  # the others' events count as events all the same
-        return ranked.select("slot", "user", kept.alias("place"), "events")
+        place = self._place
+        if self._limit > 1:
+            newest = Window.partitionBy("slot", "user").orderBy(F.desc("moment"))
+            ranked = F.row_number().over(newest)
+            place = F.when(ranked <= self._limit, place).alias(
+                "place"
+            )  # the others' events count as events all the same
+        return folded.select("slot", "user", place, "events")
 
+    def ended(self, events: DataFrame, beats: DataFrame, last: int | None, now_us: Column | None = None) -> DataFrame:
+        """Return slot, user, moment and events, folded, of ended slots of a stream; heartbeats have no user.
 
-class Closing:
-    """A stream as rows that come out when their slot has ended: the wall clock closes slots, and no event can (spec 1).
+        Rows come out when their slot has ended: the wall clock closes slots, and no event can (spec 1). Event time, as Spark
+        sees it, is the number of the slot, as if slots were seconds. Two heartbeats come with every batch. The first lies
+        ahead of every slot that has begun and sets the watermark by the batch's moment. So exactly the slots end whose end
+        plus the grace has passed. The second lies in the last of these: its row comes out with them.
 
-    Event time, as Spark sees it, is the number of the slot, as if slots were seconds. Two heartbeats come with every batch.
-    The first lies ahead of every slot that has begun and sets the watermark by the batch's moment. So exactly the slots end
-    whose end plus the grace has passed. The second lies in the last of these: its row comes out with them.
-
-    An event of a slot that has not begun at the batch's moment is rejected first; one of a slot that has ended is dropped by
-    Spark as late. A batch that is run again has the same moment.
-
-    Args:
-        settings: columns, times, cells, k and grace.
-        clock: when slots begin.
-        last: the last slot; None: no end.
-    """
-
-    def __init__(self, settings: StreamSettings, clock: SlotClock, last: int | None) -> None:
-        self.plan = EventPlan(settings, clock)
-        self._clock, self._last = clock, last
-        self._grace_us = settings.grace_us
-        self._ahead = slots_ahead(settings, clock)
-
-    def ended(self, events: DataFrame, beats: DataFrame, now_us: Column | None = None) -> DataFrame:
-        """Return slot, user, moment and events (with k > 1 also place), folded, of ended slots; heartbeats have no user.
+        An event of a slot that has not begun at the batch's moment is rejected first; one of a slot that has ended is dropped
+        by Spark as late. A batch that is run again has the same moment.
 
         Args:
             events: a stream with the columns that the settings name.
             beats: a stream with a row in every batch.
+            last: the last slot; None: no end.
             now_us: when a batch began, in columns of both; None: Spark knows.
         """
         now_us = batch_moment_us() if now_us is None else now_us
-        arriving = self._arriving(events, now_us)
-        columns = [column for column in arriving.columns if column not in ("seen", "moment")]
-        nothing = [F.lit(None).cast(arriving.schema[name].dataType).alias(name) for name in columns]
-        beating = self._beating(beats, now_us).select("seen", F.lit(0).cast("bigint").alias("moment"), *nothing)
-        both = arriving.unionByName(beating).withWatermark("seen", f"{self._ahead + 1} seconds")
-        folded = self.plan.fold(both, "seen")
-        return folded.withColumn("slot", F.unix_seconds("seen")).drop("seen")
-
-    def _arriving(self, events: DataFrame, now_us: Column) -> DataFrame:
-        """Return the events that may count: of slots that have begun."""
-        begun = slot_number(F.col("now_us"), self._clock)
-        last = begun if self._last is None else F.least(begun, F.lit(self._last))
-        read = self.plan.read(events, last, now_us)
-        counted = read.observe(OBSERVED, *tally()).where(F.col("why") == COUNTS)
-        keys = [name for name in self.plan.keys("slot") if name != "slot"]
-        return counted.select(F.timestamp_seconds("slot").alias("seen"), *keys, self.plan.moment().alias("moment"))
-
-    def _beating(self, beats: DataFrame, now_us: Column) -> DataFrame:
-        graced = slot_number(now_us - F.lit(self._grace_us), self._clock)
-        slots = F.array(graced + F.lit(self._ahead), graced - F.lit(1))
-        return beats.select(F.explode(slots).alias("slot")).select(F.timestamp_seconds("slot").alias("seen"))
+        begun = slot_number(F.col("now_us"), self.clock)
+        read = self.read(events, begun if last is None else F.least(begun, F.lit(last)), now_us)
+        reasons = [F.count_if(F.col("why") == number).alias(name) for name, number in WHY.items()]
+        counted = read.observe(OBSERVED, F.count(F.lit(1)).alias("rows"), *reasons).where(F.col("why") == COUNTS)
+        arriving = counted.select(F.timestamp_seconds("slot").alias("seen"), "user", "moment")
+        ahead = slots_ahead(self.settings, self.clock)
+        graced = slot_number(now_us - F.lit(self.settings.grace_us), self.clock)
+        beating = beats.select(F.explode(F.array(graced + F.lit(ahead), graced - F.lit(1))).alias("slot")).select(
+            F.timestamp_seconds("slot").alias("seen"),
+            F.lit(None).cast(arriving.schema["user"].dataType).alias("user"),
+            F.lit(0).cast("bigint").alias("moment"),
+        )
+        both = arriving.unionByName(beating).withWatermark("seen", f"{ahead + 1} seconds")
+        return self.folded(both, "seen").withColumn("slot", F.unix_seconds("seen")).drop("seen")
 
 
 def heartbeats(session: SparkSession) -> DataFrame:
@@ -192,12 +151,6 @@ def batch_moment_us() -> Column:
     One moment for all rows of a batch; it is in the offset log, so a batch that is run again has the same one.
     """
     return F.unix_micros(F.current_timestamp())
-
-
-def tally() -> list[Column]:
-    """Return sums over rows of `read`: all rows, and those that do not count for each of `REASONS`."""
-    reasons = [F.count_if(F.col("why") == place).alias(name) for name, place in WHY.items()]
-    return [F.count(F.lit(1)).alias("rows"), *reasons]
 
 
 def _chosen(

@@ -1,19 +1,24 @@
 """`wevent publish FOLDER --engine spark`: input files as a DataFrame, counted by `wevent.spark.class_counts`.
 
 Rows and lines are read as the other engines read them: Parquet by Spark's own expressions, text by the same decoders in
-Spark's Python workers. Rows of Spark have no order: among events at the same microsecond the cell declared last wins.
+Spark's Python workers. Rows of Spark have no order: among events at the same microsecond the cell declared last wins. The
+sessions in which a command counts are made here, too.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import islice
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +26,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -33,7 +39,6 @@ from wevent.settings import StreamSettings
 from wevent.spark.class_counts import ClassCounter, int_columns
 from wevent.spark.columns import of_nanoseconds, shifted
 from wevent.spark.event_plan import COUNTS, WHY, EventPlan
-from wevent.spark.spark_session import activate, copy_session, session_for_files
 from wevent.streams.clock import SlotClock
 from wevent.streams.duckdb_tables import TableReader
 from wevent.streams.file_source import Reader, open_readers
@@ -41,6 +46,10 @@ from wevent.streams.inputs import InputFile, open_decoder
 from wevent.streams.rejections import MALFORMED
 from wevent.streams.source import SlotCounts, Source
 
+ENCRYPTION = "spark.io.encryption.enabled"
+"""Makes Spark encrypt shuffles and spills, under keys that end with the application; read once, when that starts."""
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""Number of parts into which Spark divides rows by key; its default is 200 on any machine."""
 READING = {
     "spark.sql.caseSensitive": "true",  # as for every other engine, user and User are two
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # or a file that has any is refused
@@ -49,40 +58,15 @@ READING = {
 
 _CANCEL_S = 0.2
 _LINES = 20_000  # decoded at once
-_TEXT_SCHEMA = "user string, slot bigint, since bigint, place bigint, why int"
+_TEXT_SCHEMA = "user string, slot bigint, moment bigint, why int"
 
-TextRow = tuple[str | None, int | None, int | None, int | None, int]
-
-
-def open_folder(settings: StreamSettings, clock: SlotClock, last: int | None) -> FolderSource:
-    """Open files that a Spark on this machine counts, or the one that its configuration names.
-
-    Raises:
-        InvalidSettings: for live lines, or without an end.
-        InvalidInput, InvalidEvents: as of `wevent.streams.file_source.open_readers`.
-    """
-    if settings.is_live or settings.frame is not None or last is None:
-        raise InvalidSettings(
-            "files and a declared end, for the engine spark",
-            "live lines, a frame, or no end",
-            "Streams and frames of Spark are for wevent.spark.publish and wevent.spark.count.",
-            key="engine",
-        )
-    return FolderSource(session_for_files(), settings, clock, last)
+TextRow = tuple[str | None, int | None, int | None, int]
 
 
 class FolderSource(Source):
     """Counts the slots 1 to `last` of a declared clock from the settings' files, many slots in a job.
 
-    Args:
-        session: where Spark runs; it is left as it is, and nothing is kept there after the last slot, `stop` or an error.
-        settings: which files, which columns.
-        clock: when slots begin.
-        last: the last slot.
-
-    Raises:
-        InvalidInput: for missing or damaged files, unknown formats, missing columns.
-        InvalidEvents: for columns of times without an offset when none is declared.
+    The session is left as it is, and Spark keeps nothing of events and users after the last slot, `stop` or an error.
     """
 
     def __init__(self, session: SparkSession, settings: StreamSettings, clock: SlotClock, last: int) -> None:
@@ -143,46 +127,37 @@ class FolderSource(Source):
 
     @contextmanager
     def _jobs(self) -> Iterator[None]:
-        """Run jobs that `stop` cancels; after an error Spark keeps nothing.
-
-        Raises:
-            InvalidInput: if Spark or Arrow cannot read a file.
-        """
-        self._working = True
+        """Run jobs that `stop` cancels, then restore the caller's thread; after an error Spark keeps nothing."""
+        self._working, is_torn = True, False
         try:
             self._session.sparkContext.addJobTag(self._tag)
             yield
         except BaseException as error:
+            is_torn = not isinstance(
+                error, Exception
+            )  # a signal may have torn a call of Java: answers are mixed up then
             self._release()
-            if isinstance(error, Exception):  # a signal may have torn a call of Java: answers are mixed up then
-                self._leave()
             if not isinstance(error, PySparkException | Py4JError | pyarrow.ArrowException | OSError):
                 raise
             if not self._stopped:  # or the job was cancelled
                 names = ", ".join(repr(file) for file in self._paths[:3])
-                raise InvalidInput(
-                    "readable input files",
-                    f"an error of Spark while reading {names} ({type(error).__name__})",
-                    "Check that none is cut off or still being written, and that Spark knows its types.",
-                    path=self._paths[0],
-                ) from None
-        else:
-            self._leave()
+                problem = f"Spark cannot read the input files {names} ({type(error).__name__})."
+                fix = "Check that none is cut off or still being written, and that Spark knows its types."
+                raise InvalidInput(problem, fix, path=self._paths[0]) from None
         finally:
+            if not is_torn:
+                with suppress(Py4JError, AttributeError):  # Java, or the context, was stopped meanwhile
+                    self._caller.sparkContext.removeJobTag(self._tag)
+                    activate(self._caller)
             self._working = False
-
-    def _leave(self) -> None:
-        """Restore the caller's thread."""
-        with suppress(Py4JError, AttributeError):  # Java, or the context, was stopped meanwhile
-            self._caller.sparkContext.removeJobTag(self._tag)
-            activate(self._caller)
 
     def _counted(self, roster: Roster, first: int) -> dict[int, Counts]:
         """Count slots from the first on, as many as one job may."""
         if not self._sizes:
             self._sizes = self._survey()
         if self._folded is None:  # sorted: a job skips rows of other slots
-            self._folded = self._plan.folded(self._rows).sortWithinPartitions("slot").persist()
+            folded = self._plan.folded(self._rows.where(F.col("why") == COUNTS))
+            self._folded = folded.sortWithinPartitions("slot").persist()
         return self._counter.count(self._folded, roster, first, self._end)
 
     def _survey(self) -> dict[tuple[int, int], int]:
@@ -194,50 +169,27 @@ class FolderSource(Source):
         self._uncounted.malform([sizes.get((0, WHY[name]), 0) for name in MALFORMED])
         self._uncounted.outside(sizes.get((0, WHY["before"]), 0), sizes.get((0, WHY["after"]), 0))
         if self._uncounted.malformed and self._settings.strict:
-            raise InvalidEvents(
-                "only well-formed events (strict)",
-                "malformed ones",
-                "`wevent check` says where; or leave strict out to count and skip them.",
-            )
+            fix = "`wevent check` says where; or leave strict out to count and skip them."
+            raise InvalidEvents("Some events are malformed, and strict allows only well-formed events.", fix)
         return sizes
 
 
 def read_files(session: SparkSession, plan: EventPlan, readers: Sequence[Reader], last: int) -> DataFrame:
-    """Return all rows of these files, as `EventPlan.read` returns those of a frame.
-
-    Args:
-        session: where Spark runs, with the settings `READING`.
-        plan: how events are read.
-        readers: the files.
-        last: the last slot.
-
-    Raises:
-        PySparkException, ArrowException, OSError: if Spark or Arrow cannot make out what is in a file.
-    """
-    parts: list[DataFrame] = []
-    alike: dict[tuple[str, ...], list[InputFile]] = {}  # files that are read in the same way
+    """Return all rows of these files, as `EventPlan.read` returns those of a frame."""
+    name, parts = plan.settings.columns["time"], list[DataFrame]()
+    alike: dict[Any, list[str]] = {}  # Parquet files that are read in the same way
     for reader in readers:
         if isinstance(reader, TableReader):
-            alike.setdefault(tuple(reader.expressions), []).append(reader.file)
+            # Of times in nanoseconds and others, read together, Spark takes the former for the latter, and says nothing.
+            alike.setdefault((*reader.expressions, _type_of(reader.file, name)), []).append(_address(reader.file))
         else:
             parts.append(_text_part(session, plan, reader.file, last))
-    for files in alike.values():
-        parts += _parquet_parts(session, plan, files, last)
+    for (*_, kind), addresses in alike.items():
+        events = _with_instants(session.read.parquet(*addresses), name, kind, plan.settings.timezone_us or 0)
+        parts.append(plan.read(events, F.lit(last)))
     if len({part.schema["user"].dataType for part in parts}) > 1:
         parts = [part.withColumn("user", F.col("user").cast("string")) for part in parts]
     return reduce(DataFrame.unionByName, parts)
-
-
-def _parquet_parts(
-    session: SparkSession, plan: EventPlan, files: Sequence[InputFile], last: int
-) -> Iterator[DataFrame]:
-    """Return a part for each type of times: read together, Spark takes nanoseconds for microseconds, and says nothing."""
-    name, alike = plan.settings.columns["time"], dict[Any, list[str]]()
-    for file in files:
-        alike.setdefault(_type_of(file, name), []).append(_address(file))
-    for kind, addresses in alike.items():
-        events = _with_instants(session.read.parquet(*addresses), name, kind, plan.settings.timezone_us or 0)
-        yield plan.read(events, F.lit(last))
 
 
 def _type_of(file: InputFile, name: str) -> Any:
@@ -293,12 +245,13 @@ def _decode(
     while chunk := list(islice(lines, _LINES)):
         decoded = decoder.decode(b"".join(bytes(line) + b"\n" for line in chunk))
         for problem in decoded.problems.tolist():
-            yield None, None, None, None, problem + 1
+            yield None, None, None, problem + 1
         events, since = decoded.batch, decoded.batch.times - clock.origin_us
         slots = since // clock.length_us + 1
         outside = (slots < 1, slots > last, events.cells < 0)
         whys = np.select(outside, (WHY["before"], WHY["after"], WHY["unknown_cell"]), COUNTS)
-        numbers = (column.tolist() for column in (slots, since % clock.length_us, events.cells, whys))
+        moments = since % clock.length_us * len(settings.cells) + events.cells
+        numbers = (column.tolist() for column in (slots, moments, whys))
         yield from zip(map(str, events.users.values()), *numbers, strict=True)
 
 
@@ -310,3 +263,84 @@ def _after_header(rows: Iterable[Any]) -> Iterator[bytes]:
             headed = False
         else:
             yield line
+
+
+def session_for_files() -> SparkSession:
+    """Return the session of this process, as it is, or a new one."""
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # of libraries that are not used here
+    running = SparkSession.getActiveSession()
+    session = _new_application() if running is None else running
+    # Also for a new one: another thread may have been quicker.
+    refuse_unencrypted(session, f"Stop it first, or start it with --conf {ENCRYPTION}=true.")
+    context = session.sparkContext
+    is_local = (context.master or "").startswith("local")
+    if running is None and is_local and not context.getConf().contains(PARTITIONS):
+        session.conf.set(PARTITIONS, str(context.defaultParallelism))
+    return session
+
+
+def refuse_unencrypted(session: SparkSession, fix: str) -> None:
+    """Refuse an application that writes shuffles and spills as they are: disks outlive it, and events are in them.
+
+    The application's own configuration counts: a setting of the session changes nothing.
+    """
+    if session.sparkContext.getConf().get(ENCRYPTION, "false").strip().lower() != "true":
+        raise InvalidSettings(
+            f"The session was started without {ENCRYPTION}=true: people's events would stay on disk for a while, in shuffles "
+            "and spills.",
+            fix,
+            key="unencrypted",
+        )
+
+
+def copy_session(session: SparkSession, values: dict[str, str]) -> SparkSession:
+    """Return a session of the same application with the same settings but these: other threads do not see it."""
+    java: Any = session._jsparkSession
+    own = SparkSession(session.sparkContext, java.cloneSession())
+    for name, value in values.items():
+        own.conf.set(name, value)
+    return own
+
+
+def activate(session: SparkSession) -> None:
+    """Make a session the active one of this thread, as it was before a copy of it was used."""
+    java = getattr(session._jvm, "org.apache.spark.sql.classic.SparkSession")  # as `createDataFrame` of a copy does
+    java.setActiveSession(session._jsparkSession)
+    SparkSession._activeSession = session
+
+
+def _new_application() -> SparkSession:
+    """Start an application that is quiet and encrypted, as wide as the machine, and leaves Ctrl-C alone."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers decode with what is installed here
+    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+    chosen = {
+        ENCRYPTION: "true",
+        "spark.app.name": "wevent",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    with _signals_later():
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(chosen.items())))
+        return SparkSession.builder.config(map={**chosen}).getOrCreate()
+
+
+@contextmanager
+def _signals_later() -> Iterator[None]:
+    """Delay signals until Java has answered, and restore their handlers.
+
+    Spark reports an answer without a reader in many lines, after the end. It also takes SIGINT over when it starts, in the
+    main thread, and makes an error of it.
+    """
+    came: list[int] = []
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for expected in (signal.SIGINT, signal.SIGTERM):
+            before[expected] = signal.signal(expected, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)

@@ -73,14 +73,14 @@ def no_sync() -> None:
 
 def unchecked_output() -> None:
     """An output is continued without looking at what is in it."""
-    import hashlib
-
     from wevent.outputs.text_output import FileOutput, Note, _Content
 
-    def content(output: FileOutput, file: Any, journal: Any, committed: int, note: Note | None) -> _Content:
+    def content(
+        output: FileOutput, file: Any, journal: Any, committed: int, note: Note | None
+    ) -> tuple[_Content, bool]:
         file.seek(0)
         data = file.read()
-        return _Content(data.count(b"\n"), len(data), hashlib.sha256(data))
+        return _Content(data.count(b"\n"), data), False
 
     FileOutput._inspect = content  # type: ignore[method-assign]
 

@@ -92,7 +92,7 @@ def test_many_cells_are_a_heatmap_unless_some_are_chosen(tmp_path):
         (["run.journal", "--from", "41"], "has slots 1 to 40"),
         (["run.journal", "--from", "2026-01-01"], "have no times"),
         (["events.csv"], "a file of releases that wevent wrote"),
-        (["nothing.csv"], "a readable file of releases"),
+        (["nothing.csv"], "nothing.csv cannot be read"),
         (["run.journal", "--out", "a.txt"], "a picture ending in .png"),
         (["run.journal", "--html", "a.png"], "a page ending in .html"),
     ],

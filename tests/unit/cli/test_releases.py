@@ -81,7 +81,7 @@ def test_a_part_in_a_file(ending: str, folder: Path) -> None:
     before = (folder / f"part.{ending}").read_bytes()
     again = call(folder, "releases", "run.journal", *options)
     assert again.code == 2
-    assert "a new file for a part" in again.err
+    assert "needs a new file" in again.err
     assert (folder / f"part.{ending}").read_bytes() == before
 
 
@@ -94,9 +94,9 @@ def test_all_in_a_file_goes_on_where_it_ended(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--from", "9", "--to", "3"), "Expected a last slot that is not before the first"),
-        (("--cells", "north,9"), "received '9', 'north'. It has 4, such as 0, 1, 2, 3."),
-        (("--cells", ""), "received none"),
+        (("--from", "9", "--to", "3"), "The last slot is before the first (--from 9 --to 3)."),
+        (("--cells", "north,9"), "The journal declares no cells '9', 'north'. It has 4, such as 0, 1, 2, 3."),
+        (("--cells", ""), "No cells are chosen."),
         (("--cells", '"1'), "in double quotes"),
         (("--to", "0"), "--to"),
         (("--from", "yesterday"), "Expected --from to be a time such as 2026-01-01T00:00:00Z; received 'yesterday'."),

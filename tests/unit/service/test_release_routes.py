@@ -117,7 +117,7 @@ def test_cells_are_cut_as_the_command_does(service: Service, folder: Path) -> No
         said = commands.call(folder, "releases", "run.journal", "--cells", "2,0", "--format", kind).out
         assert service.ask("GET", "/v1/releases?cells=2,0", role=None, headers={"Accept": accept}).text == said
     refused = service.ask("GET", "/v1/releases?cells=9", role=None)
-    assert "Expected cells that the journal declares; received '9'" in refused.json()["detail"]
+    assert "The journal declares no cells '9'." in refused.json()["detail"]
 
 
 @pytest.mark.parametrize(

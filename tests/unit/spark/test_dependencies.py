@@ -11,7 +11,6 @@ import pytest
 import wevent.spark
 from tests.support.commands import call, write_stream
 from wevent import InvalidSettings
-from wevent.spark import dependencies
 
 
 @pytest.fixture
@@ -60,20 +59,20 @@ def fake_java(folder: Path, version: str) -> str:
 def test_versions_of_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str | None) -> None:
     monkeypatch.setenv("JAVA_HOME", fake_java(tmp_path, version))
     if said is None:
-        dependencies.require_java()
+        wevent.spark.require_java()
         return
     with pytest.raises(InvalidSettings, match=said):
-        dependencies.require_java()
+        wevent.spark.require_java()
 
 
 def test_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(InvalidSettings, match=r"none in JAVA_HOME.*openjdk-17-jre-headless"):
-        dependencies.require_java()
+        wevent.spark.require_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InvalidSettings, match="none on the path"):
-        dependencies.require_java()
+        wevent.spark.require_java()
 
 
 def test_what_is_not_public_is_not_there() -> None:

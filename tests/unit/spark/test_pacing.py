@@ -11,7 +11,7 @@ from wevent import InvalidSettings
 from wevent.publishing.configuration import load_settings
 from wevent.settings import Settings
 from wevent.settings.values import SECOND_US
-from wevent.spark.starting import AVAILABLE_NOW, Pace
+from wevent.spark.publication import AVAILABLE_NOW, moments_of, with_trigger
 from wevent.streams.clock import SlotClock
 
 
@@ -22,24 +22,19 @@ def settings(**changes: Any) -> Settings:
 
 @pytest.mark.parametrize(("slot", "every_s"), [("60s", 7.5), ("1d", 10), ("2s", 0.5), ("40s", 5)])
 def test_an_eighth_of_a_slot_within_bounds(slot: str, every_s: float) -> None:
-    pace = Pace.of(None, settings(slot=slot))
-    assert pace.every_us == every_s * SECOND_US
-    assert pace.spark == {"processingTime": f"{int(every_s * 1000)} milliseconds"}
+    every_us, _ = with_trigger(None, settings(slot=slot))
+    assert every_us == every_s * SECOND_US
 
 
 def test_releases_are_due_when_spark_has_had_the_time() -> None:
-    told = settings(grace="10s")
-    pace = Pace.of(timedelta(seconds=5), told)
-    assert pace.settled(told).due_us == 25 * SECOND_US
-    told = settings(grace="10s", due="20s")
-    assert Pace.of("5s", told).settled(told).due_us == 20 * SECOND_US
-    with pytest.raises(InvalidSettings, match="at least the grace and 2 triggers, 20 s"):
-        Pace.of("5s", settings(grace="10s", due="19s"))
+    assert with_trigger(timedelta(seconds=5), settings(grace="10s"))[1].due_us == 25 * SECOND_US
+    assert with_trigger("5s", settings(grace="10s", due="20s"))[1].due_us == 20 * SECOND_US
+    with pytest.raises(InvalidSettings, match="20 s late, the grace and 2 triggers"):
+        with_trigger("5s", settings(grace="10s", due="19s"))
 
 
 def test_a_release_that_missed_its_moment_does_not_make_the_next_one_miss_its_own() -> None:
-    told = settings(due="20s")
-    due = Pace.of("5s", told).due_moments(told, SlotClock(0, 60 * SECOND_US))
+    due = moments_of(5 * SECOND_US, settings(due="20s"), SlotClock(0, 60 * SECOND_US))
     assert due is not None
     now = {"us": 0}
     due._now_us = lambda: now["us"]
@@ -53,13 +48,11 @@ def test_a_release_that_missed_its_moment_does_not_make_the_next_one_miss_its_ow
 
 def test_what_is_there_now() -> None:
     told = settings()
-    pace = Pace.of(AVAILABLE_NOW, told)
-    assert pace.spark == {"availableNow": True}
-    assert pace.settled(told) is told
-    assert pace.due_moments(told, SlotClock(0, 1)) is None
+    assert with_trigger(AVAILABLE_NOW, told) == (None, told)
+    assert moments_of(None, told, SlotClock(0, 1)) is None
 
 
 @pytest.mark.parametrize("trigger", ["0s", "soon", ""])
 def test_no_pace(trigger: str) -> None:
     with pytest.raises(InvalidSettings, match="trigger"):
-        Pace.of(trigger, settings())
+        with_trigger(trigger, settings())

@@ -8,13 +8,13 @@ from typing import Any
 
 from tests.support.commands import PATIENCE_S
 from wevent.spark.batch_source import QueryTotals
-from wevent.spark.event_plan import OBSERVED, REASONS
+from wevent.spark.event_plan import OBSERVED, WHY
 
 
 def progress(batch: int, ended: int, latest: int, dropped: int, **observed: int) -> dict[str, Any]:
     """As Spark writes it; slots are seconds."""
     times = {"max": f"1970-01-01T00:00:{latest:02d}.000Z", "watermark": f"1970-01-01T00:00:{ended:02d}.000Z"}
-    metrics = {OBSERVED: {**dict.fromkeys(("rows", *REASONS), 0), **observed}} if observed else {}
+    metrics = {OBSERVED: {**dict.fromkeys(("rows", *WHY), 0), **observed}} if observed else {}
     state = [{"numRowsDroppedByWatermark": dropped}]
     return {"batchId": batch, "eventTime": times, "stateOperators": state, "observedMetrics": metrics}
 

@@ -10,9 +10,9 @@ from tests.support.commands import PATIENCE_S
 from tests.support.streams import DAY, SECOND
 from tests.support.streams import settings as stream_settings
 from wevent.settings import RunOptions
-from wevent.spark import streaming_query
+from wevent.spark import publication
 from wevent.spark.batch_source import SparkSource
-from wevent.spark.streaming_query import LoopThread, SparkPublication
+from wevent.spark.publication import LoopThread, SparkPublication
 from wevent.streams.clock import SlotClock
 
 
@@ -41,9 +41,9 @@ class Loop:
 
 def test_a_query_that_does_not_stop_leaves_no_loop_behind() -> None:
     loop = Loop()
-    publication = SparkPublication(cast(Any, Query()), cast(Any, loop), cast(Any, None))
+    stuck = SparkPublication(cast(Any, Query()), cast(Any, loop), cast(Any, None))
     with pytest.raises(Stuck):
-        publication.stop()
+        stuck.stop()
     assert loop.ended, "the journal would stay locked"
 
 
@@ -60,16 +60,24 @@ class Report:
         last = 3
 
 
+class Counter:
+    """A counter that only says whether it let the roster go."""
+
+    released = False
+
+    def release(self) -> None:
+        self.released = True
+
+
 def test_nor_does_one_that_does_not_stop_after_the_last_slot_leave_people_with_spark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streaming_query, "run", lambda *_, **__: Report())
-    loop = LoopThread(cast(Any, Settings()), RunOptions(), (), due_of=lambda *_: None)
-    loop.source = SparkSource(stream_settings(), SlotClock(DAY, 60 * SECOND), 3)
-    released: list[str] = []
-    loop.afterwards = lambda: released.append("roster")
-    loop.when_ended(Query().stop)
+    monkeypatch.setattr(publication, "run", lambda *_, **__: Report())
+    loop = LoopThread(cast(Any, None), None, cast(Any, None), cast(Any, Settings()), RunOptions(), ())
+    loop.source, loop.query = SparkSource(stream_settings(), SlotClock(DAY, 60 * SECOND), 3), cast(Any, Query())
+    loop.counter = cast(Any, Counter())
     loop.start()
     loop.join(PATIENCE_S)
-    assert released == ["roster"]
+    assert loop.counter is not None
+    assert loop.counter.released
     assert isinstance(loop.error, Stuck)
