@@ -7,15 +7,14 @@ from pathlib import Path
 
 from wevent.errors import InvalidJournal
 from wevent.journal.connection import PATIENCE_S, no_journal
-from wevent.journal.contents import Writer
-from wevent.journal.database import only_row
-from wevent.journal.journal import SqlJournal
+from wevent.journal.database import Facts, only_row
+from wevent.journal.journal import Journal
 from wevent.journal.lease import Lease, current_writer
 from wevent.journal.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
-from wevent.journal.metadata import Facts
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres_database import PostgresDatabase
 from wevent.journal.postgres_schema import has_journal, lay_out_tables
+from wevent.journal.record import Writer
 from wevent.journal.witness import WitnessFile, WitnessRecord
 from wevent.journal.witness_folder import WitnessFolder
 
@@ -118,14 +117,14 @@ class JournalSchema:
             self._lease.close(never_begun=self.is_new)
 
 
-class PostgresJournal(SqlJournal):
-    """A journal in a database; see `wevent.journal.contract.Journal`.
+class PostgresJournal(Journal):
+    """A journal in a database; see `wevent.journal.journal.Journal`.
 
     Args:
         place: the database, the schema, and the folder outside.
         write: be the writer. Readers, and requests to the registry, need not.
         start_over: make a new journal where another one was lost.
-        released_through: see `SqlJournal`.
+        released_through: see `Journal`.
         patience_s: how long a database that does not answer is waited for, once it did.
 
     Raises:

@@ -6,7 +6,7 @@ import re
 
 from wevent.errors import InvalidJournal
 from wevent.journal.connection import without_rights
-from wevent.journal.metadata import Facts, begin_rows
+from wevent.journal.database import Facts, begin_rows
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres_database import FORMAT, PostgresDatabase
 

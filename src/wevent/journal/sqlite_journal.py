@@ -16,26 +16,25 @@ from wevent.errors import InvalidJournal, StorageFailed, WeventError
 from wevent.file_io import storage_errors
 from wevent.journal import sqlite_schema as schema
 from wevent.journal.backup import copy_journal
-from wevent.journal.contents import Batch, Hook, Writer, no_hook
-from wevent.journal.database import only_row
-from wevent.journal.journal import SqlJournal
+from wevent.journal.database import begin_rows, only_row
+from wevent.journal.journal import Journal
 from wevent.journal.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
-from wevent.journal.metadata import begin_rows
+from wevent.journal.record import Batch, Hook, Writer, no_hook
 from wevent.journal.sqlite_connection import LOG_LIMIT, check_pages, clear_errors, connect, keep_log, readable
 from wevent.journal.sqlite_database import SqliteDatabase
 from wevent.journal.witness import WitnessFile, WitnessRecord, read_witness
 from wevent.journal.writer_lock import has_second_name, holder, own_files, release_witness, take_witness, witness_path
 
 
-class SqliteJournal(SqlJournal):
-    """A journal file; see `wevent.journal.contract.Journal`.
+class SqliteJournal(Journal):
+    """A journal file; see `wevent.journal.journal.Journal`.
 
     Args:
         path: the file; made on the first `begin` if it does not exist.
         write: be the one writer. Readers, and requests to the registry, need not.
         start_over: make a new journal where another one was lost.
         held: the witness, if the caller has locked it already and keeps it.
-        released_through: see `SqlJournal`.
+        released_through: see `Journal`.
 
     Raises:
         InvalidJournal: if the file is no journal, damaged or newer.

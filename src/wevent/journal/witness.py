@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from wevent.file_io import read_at, storage_errors, write_at
-from wevent.journal.contents import NO_REVISION, Revision, Writer
+from wevent.journal.record import NO_REVISION, Revision, Writer
 
 RECORD_SIZE = 4096
 """Bytes of each copy of a record."""

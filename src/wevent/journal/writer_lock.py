@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from wevent.errors import JournalLocked, StorageFailed
-from wevent.journal.contents import Writer
+from wevent.journal.record import Writer
 from wevent.journal.witness import WitnessFile, WitnessRecord, read_witness, witness_errors
 
 try:

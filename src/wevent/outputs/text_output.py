@@ -34,8 +34,7 @@ import msgspec
 
 from wevent.errors import InvalidOutput
 from wevent.file_io import atomic_write
-from wevent.journal.contract import Emitted
-from wevent.journal.record import Record
+from wevent.journal.record import Emitted, Record
 from wevent.journal.terms import Terms
 from wevent.outputs.lines import (
     CSV_HEADER,
