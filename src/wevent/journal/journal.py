@@ -184,7 +184,7 @@ class Journal:
         if batch.records and self._pending is not None:
             self._writing.clear_ahead()
             self._wait(None)
-        # 6. Room for the next draw, which is not made yet.
+        # 6. Disk space for the next draw, which is not made yet.
         if batch.records:
             self._writing.reserve(batch.records[-1].epoch.terms.number_of_cells)
         self._attempt = None
@@ -197,7 +197,7 @@ class Journal:
         (`wevent.publishing.staleness`).
         """
         # 1. The witness is of this journal, and shows a draw that follows its last slot.
-        record, head = self._writing.record, self._stored_head()
+        record, head = self._writing.record, self._slots.end()
         self._end = head
         if record.journal == self.identity and record.committed <= head[0]:
             self._clear_version()
@@ -240,10 +240,10 @@ class Journal:
                 self._writing.clear_ahead()
 
     def _build(self, batch: Batch) -> Transaction:
-        end = self._end or self._stored_head()
+        end = self._end or self._slots.end()
         if batch.records and batch.records[0].slot != end[0] + 1:
             raise self._outrun(end[0], batch.records[0].slot)
-        transaction = self._slots.build(batch.records, end, batch.position, batch.state, batch.emitted)
+        transaction = self._slots.build(batch, end)
         if not batch.records or self._pending is None:
             return transaction
         version = msgspec.structs.replace(self._pending, held_after=self.registry.held_after)
@@ -261,7 +261,7 @@ class Journal:
         )
 
     def _withdraw(self, transaction: Transaction) -> None:
-        """Take a draw of this writer back that nobody saw, the database included: it is the draw of nothing."""
+        """Take back a draw of this writer that not even the database saw: it is the draw of no slot."""
         self._attempt = None
         if transaction.entries:
             with suppress(StorageFailed):
@@ -293,7 +293,7 @@ class Journal:
         at("position stored")
 
     def _has(self, transaction: Transaction) -> bool:
-        """Return whether the slots of a transaction are stored as they are; the chain hash tells of all of them."""
+        """Return whether the slots of a transaction are stored as they are; the chain hash covers all of them."""
         return bool(transaction.entries) and self.chain_at(transaction.last) == transaction.after
 
     def _outrun(self, committed: int, slot: int) -> WeventError:
@@ -318,7 +318,7 @@ class Journal:
             f"The database lacks slot {self._end[0]}, which was committed here: it was restored, or a standby took over that "
             "had not received everything. Nothing more is released.",
             f"Publish with --released-through {self._end[0]}.",
-            committed=self._stored_head()[0],
+            committed=self._slots.end()[0],
             released=self._end[0],
         )
 
@@ -357,7 +357,7 @@ class Journal:
 
     @property
     def is_new(self) -> bool:
-        """Whether there is no configuration yet."""
+        """True before the first configuration."""
         return self._storage.is_new
 
     def begin(
@@ -370,17 +370,17 @@ class Journal:
     ) -> None:
         """Begin a configuration version; the first slot that is committed under it pins it.
 
-        A journal without slots stores it, in place of another that came to no slot: a failed start binds nobody. A version
-        of a journal with slots is stored, with everything that comes with it, in the transaction of its first slot;
-        changes of the registry then take effect at the boundary after it. Requests that users make meanwhile wait for the
-        same boundary and are not overridden: `wevent.journal.terms.changes_to_queue` has the rule.
+        A journal without slots stores it, in place of an earlier one without a slot: a failed start pins nothing. In a
+        journal with slots, the transaction of its first slot stores it and everything that comes with it. Changes of the
+        registry then take effect at the boundary after that slot. Requests that users make meanwhile wait for the same
+        boundary and are not overridden: `wevent.journal.terms.changes_to_queue` has the rule.
 
         Args:
             terms: the settings to pin.
             unsafe: reasons why the guarantee is weaker.
             changes: changes of the registry that come with it.
             imported: the digest of the requirements file that the changes come from.
-            asked: last request (`Registry.last_request`) that the changes take into account; None: the last one.
+            asked: last request (`Registry.last_request`) that the changes take into account (default: the last one).
 
         Raises:
             InvalidMembership: for an id that no user can have.
@@ -412,7 +412,7 @@ class Journal:
         )
 
     def _wait(self, version: NewVersion | None) -> None:
-        """Let a version, and the requests after it, wait for its first slot; None: nothing waits any more."""
+        """Keep a version, and the requests after it, until its first slot is stored; None ends the wait."""
         self._pending = version
         self.registry.held_after = None if version is None else version.held_after
 
@@ -430,7 +430,7 @@ class Journal:
         """Store a version and its changes; `since` was requested after it began."""
         self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (new.number, new.first, new.terms.decode()))
         self._facts.add_unsafe(new.unsafe)
-        if new.first == 1 and isinstance(changes, Enrolment):  # the registry is empty: no need to queue everybody
+        if new.first == 1 and isinstance(changes, Enrolment):  # the registry is empty: no need for a queue
             enrolled = self.registry.enrol(changes, 1, class_history([new.epoch], self.registry.restores()))
             changes = () if enrolled else changes
         if len(changes):
@@ -460,7 +460,7 @@ class Journal:
 
     @property
     def epoch_waits(self) -> bool:
-        """Whether a version is to be stored with its first slot."""
+        """True while a version is to be stored with its first slot."""
         return self._pending is not None
 
     def imported(self) -> bytes:
@@ -468,7 +468,7 @@ class Journal:
         return stored_bytes(self._facts.get("imported") or b"")
 
     def note_imported(self, digest: bytes) -> None:
-        """Store which requirements file was imported: every registered user is in it, nobody joined by request."""
+        """Store which requirements file was imported: every registered user is in it, and none joined by request."""
         self._database.write(lambda: self._note_imported(digest))
 
     def _note_imported(self, digest: bytes) -> None:
@@ -493,7 +493,7 @@ class Journal:
         return self._storage.witness_name
 
     def witnessed(self) -> WitnessRecord:
-        """Return the witness record; for a writer: that from before this journal was opened."""
+        """Return the witness record; a writer gets the one from before this journal was opened."""
         return self._storage.seen() if self._witness is None else self._witness.before
 
     def update_witness(self) -> None:
@@ -502,7 +502,7 @@ class Journal:
         A commit does it by itself. This is for changes of the registry without a slot, and for restores.
         """
         self._storage.check_place()
-        committed, chain = self._stored_head()
+        committed, chain = self._slots.end()
         self._writing.update(
             journal=self.identity,
             committed=committed,
@@ -523,14 +523,14 @@ class Journal:
             self._writing.update(revision=revision)
 
     def take_over(self, batch: Batch, restore: Restore | None = None, *, changes_lost: bool = False) -> None:
-        """Make a backup the journal, after the operator stated through which slot releases went out. One transaction.
+        """Make a backup the journal, after the operator stated the last released slot. One transaction.
 
         Args:
             batch: the slots released elsewhere, charged; none if nothing was.
-            restore: what these slots leave in doubt; None: nothing.
+            restore: doubts that these slots leave.
             changes_lost: whether changes of the registry may have been lost; see `changes_lost`.
         """
-        transaction = self._slots.build(batch.records, self._stored_head(), batch.position, batch.state, batch.emitted)
+        transaction = self._slots.build(batch, self._slots.end())
         self._write(transaction, lambda: self._take_over(transaction, restore, changes_lost))
 
     def _take_over(self, transaction: Transaction, restore: Restore | None, changes_lost: bool) -> None:
@@ -548,7 +548,7 @@ class Journal:
 
     @property
     def changes_lost(self) -> bool:
-        """Whether changes of the registry may have been lost with slots released elsewhere.
+        """True if changes of the registry may have been lost with slots released elsewhere.
 
         Users who left, were erased or chose a stricter level would be counted as before. So no slot is published until the
         operator imports the registry again, which clears this, or accepts the loss (`accept_lost_changes`).
@@ -619,8 +619,3 @@ class Journal:
     def _writing(self) -> WitnessFile:
         assert self._witness is not None, "only the writer writes"
         return self._witness
-
-    def _stored_head(self) -> tuple[int, bytes]:
-        """Return the last stored slot and its chain hash."""
-        with self._database.readable():
-            return self._slots.end()

@@ -51,7 +51,7 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
     Args:
         loaded: head and state of the journal.
         epochs: all its versions.
-        noise: None is secure noise, whatever the journal ran with: a seeded stream that went on would repeat draws.
+        noise: None is secure noise, also after seeded noise: a seeded stream that went on would repeat draws.
     """
 
     def follow(publisher: Publisher, epoch: Epoch) -> Publisher:
@@ -106,7 +106,7 @@ def follow_ledger(ledger: Ledger, population: Population, record: Record) -> Pop
 def state_interval(publisher: Publisher) -> int:
     """Return how many slots may pass between two stored states: larger ledgers are stored less often.
 
-    A state has two charges per slot of every window, eight bytes each; the bytes written per slot stay below about 128,
-    whatever the windows are. Replaying a slot takes microseconds.
+    A state has two charges per slot of every window, eight bytes each. So the bytes written per slot stay below about
+    128 for all windows. Replaying a slot takes microseconds.
     """
     return max(512, sum(row.window for row in publisher.ledger.rows) // 8)

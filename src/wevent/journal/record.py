@@ -139,7 +139,7 @@ class Record:
         threshold: θ, None without a plan.
         dissimilarity: the noisy distance, None if it was not measured.
         shown: the histogram; None for "elsewhere".
-        measured: the slot of the last measurement behind it, of this epoch; None before the first.
+        measured: the slot of the last measurement behind it, of this version; None before the first.
     """
 
     slot: int
@@ -249,7 +249,7 @@ class Batch(NamedTuple):
     Attributes:
         records: consecutive slots, the next one first.
         position: input position after them; None leaves it as it is.
-        state: `Publisher.state()` after the last of them, every now and then; None otherwise.
+        state: `Publisher.state()` after the last of them, None in most batches.
         emitted: last slot known to have been emitted.
     """
 
@@ -383,7 +383,7 @@ def chain_hash(previous: bytes, payload: bytes) -> bytes:
 
 
 def hash_charges(charges: IntArray) -> bytes:
-    """Return the hash that names charges, empty if nobody was charged."""
+    """Return the hash that names charges, empty if no user was charged."""
     raw = charges.astype("<i8").tobytes()
     return hashlib.sha256(raw).digest() if raw.strip(b"\0") else b""
 
@@ -461,7 +461,7 @@ def _pack(values: npt.NDArray[Any]) -> bytes:
 
 
 def _stored(data: bytes) -> npt.NDArray[Any]:
-    """Return values as they were packed: whole numbers stay whole, whatever their size."""
+    """Return values as they were packed: whole numbers of any size stay whole."""
     return np.frombuffer(zlib.decompress(data[1:]), dtype="<i8" if data[:1] == b"i" else "<f8")
 
 

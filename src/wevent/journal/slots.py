@@ -18,6 +18,7 @@ from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal.database import Database, maybe_row, only_row, stored_bytes
 from wevent.journal.record import (
     KINDS,
+    Batch,
     Group,
     Record,
     SlotEntry,
@@ -39,9 +40,9 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         before, after: chain hashes before the first and after the last of its slots.
         entries: encoded `SlotEntry` of consecutive slots.
-        blobs: hashes and contents of what entries name and is not known to be stored.
+        blobs: hashes and contents of all that entries name and that may not be stored yet.
         position: where the input stands after them, as JSON; None leaves it.
-        state: `Publisher.state()` after the last of them, every now and then.
+        state: `Publisher.state()` after the last of them, None in most transactions.
         emitted: last slot known to have been emitted.
         version: the pending version that starts with the first slot; None without one.
     """
@@ -81,19 +82,17 @@ class SlotLog:
 
     # Write
 
-    def build(
-        self, records: Iterable[Record], end: tuple[int, bytes], position: Any, state: bytes | None, emitted: int
-    ) -> Transaction:
-        """Return the transaction that appends consecutive slots after `end`, the last slot and its chain hash."""
+    def build(self, batch: Batch, end: tuple[int, bytes]) -> Transaction:
+        """Return the transaction that appends slots after `end`, the last slot and its chain hash."""
         first, chain = end[0] + 1, end[1]
         entries, blobs = [], dict[bytes, bytes]()
-        for record in records:
+        for record in batch.records:
             payload = msgspec.msgpack.encode(record.entry())
             chain = chain_hash(chain, payload)
             entries.append(payload)
             blobs.update((key, data) for key, data in record.blobs().items() if key not in self._stored)
-        place = None if position is None else msgspec.json.encode(position)
-        return Transaction(first, end[1], chain, entries, list(blobs.items()), place, state, emitted)
+        position = None if batch.position is None else msgspec.json.encode(batch.position)
+        return Transaction(first, end[1], chain, entries, list(blobs.items()), position, batch.state, batch.emitted)
 
     def append(self, transaction: Transaction) -> None:
         """Store a transaction; a slot that is there already fails it."""
@@ -138,8 +137,9 @@ class SlotLog:
 
     def end(self) -> tuple[int, bytes]:
         """Return the last committed slot and its chain hash."""
-        committed, chain = only_row(self._database, "SELECT committed, chain FROM head")
-        return committed, stored_bytes(chain)
+        with self._database.readable():
+            committed, chain = only_row(self._database, "SELECT committed, chain FROM head")
+            return committed, stored_bytes(chain)
 
     def chain_at(self, slot: int) -> bytes | None:
         """Return the chain hash after a kept slot, or right before the first one; None elsewhere."""

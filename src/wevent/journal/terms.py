@@ -9,7 +9,6 @@ import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -69,7 +68,7 @@ class Terms(Options):
 
     @property
     def has_clock(self) -> bool:
-        """Whether slots have times; with a slot column they have numbers alone."""
+        """True if slots have times; with a slot column they have numbers alone."""
         return (self.origin_us, self.length_us) != NO_CLOCK
 
     @property
@@ -105,7 +104,7 @@ class Terms(Options):
         """Refuse to resume with other settings, naming them.
 
         Raises:
-            SettingsDiffer: with the names, and which of them no epoch can change.
+            SettingsDiffer: with the names, and those of them that no version can change.
         """
         names = self.differing(other)
         if not names:
@@ -126,10 +125,10 @@ NO_CLOCK = (0, 1)
 """Origin and length of slots that have numbers and no times: settings give no slot less than a millisecond."""
 
 PERMANENT = ("stream", "origin_us", "length_us", *(name for name, kind in option_kinds().items() if kind.permanent))
-"""What stays for the life of a journal: its charges mean nothing under other values."""
+"""Settings that stay for the life of a journal: its charges mean nothing under other values."""
 
 EPOCHAL = tuple(entry.name for entry in fields(Terms) if entry.name not in PERMANENT)
-"""What an explicit new epoch may change; every charge stays."""
+"""Settings that a new configuration version may change; every charge stays."""
 
 
 class Epoch(msgspec.Struct, frozen=True, dict=True):
@@ -288,8 +287,8 @@ def changes_to_queue(
         requests.append(change)
     for window, nano in sorted(refused):
         _log.warning(
-            "while an epoch began, a requirement was asked for that its terms do not allow: window %d, epsilon %g. Whoever "
-            "asked is not counted until they ask again, for one that is declared (private: do not publish this line)",
+            "while an epoch began, a requirement was requested that its terms do not allow: window %d, epsilon %g. The user "
+            "is not counted until a request for a declared one (private: do not publish this line)",
             window,
             nano / NANO,
         )
@@ -339,6 +338,8 @@ def _public(epoch: Epoch) -> dict[str, Any]:
 
 def program_versions() -> dict[str, str]:
     """Return the versions of the programs that make releases."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, seldom needed
+
     found = {"python": platform.python_version()}
     for package in ("wevent", "opendp"):
         try:

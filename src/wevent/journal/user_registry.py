@@ -33,7 +33,7 @@ from wevent.people.membership import (
 )
 from wevent.people.rosters import MemberColumns, TailColumns
 
-_PORTION = 1 << 15  # changes or rows that are at hand at once
+_PORTION = 1 << 15  # changes or rows in memory
 _CHAIN = re.compile("[0-9a-f]{64}")
 _BY_REQUEST = "by request "  # facts of this name and an id: users who joined by themselves
 _ARE_BY_REQUEST = "name > 'by request ' AND name < 'by request!'"
@@ -352,7 +352,7 @@ class Registry:
         return dropped
 
     def enrol(self, everybody: Enrolment, slot: int, classes: ClassHistory) -> bool:
-        """Register everybody from `slot` on without queueing, if the registry has no rows and nobody was counted before.
+        """Register all users from `slot` on without queueing, if the registry has no rows and no user was counted before.
 
         Only the holder of the writer's lock may, before `slot`; inside a transaction. Returns whether that was so.
         """
@@ -411,7 +411,7 @@ class Registry:
         (committed,) = only_row(self._database, "SELECT committed FROM head")
         raise StaleJournal(
             "The journal lacks memberships that were put in force here: it was restored, or a standby took over that had not "
-            "received everything. Nothing more goes out.",
+            "received everything. Nothing more is released.",
             f"Publish with --released-through {through}; changes of the registry that were lost have to be asked for again.",
             committed=int(committed),
             released=through,
