@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from wevent.journal import Batch, Record, SqliteJournal
-from wevent.journal.contents import Hook, no_hook
+from wevent.journal.record import Hook, no_hook
 from wevent.journal.slots import Transaction
 from wevent.publishing.loop import Publication
 
@@ -37,7 +37,7 @@ class StoresChargesApart(SqliteJournal):
     """Stores the charges of a slot in a transaction of their own, after the release: a crash between loses them."""
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
-        before = self._stored_head()
+        before = self._slots.end()
         free = [
             dataclasses.replace(record, probe=record.probe * 0, publication=record.publication * 0)
             for record in batch.records
@@ -46,7 +46,7 @@ class StoresChargesApart(SqliteJournal):
         if not batch.records:
             return
         at("charges apart")
-        charged = self._slots.build(batch.records, before, batch.position, None, batch.emitted)
+        charged = self._slots.build(batch._replace(state=None), before)
         self._database.write(lambda: self._replace(charged))
         self._end = charged.last, charged.after
         assert self._witness is not None

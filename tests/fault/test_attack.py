@@ -12,8 +12,8 @@ import pytest
 from tests.support.commands import Done, call, publish, write_stream
 from wevent.errors import StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.contents import Revision
-from wevent.journal.journal import SqlJournal
+from wevent.journal.journal import Journal
+from wevent.journal.record import Revision
 from wevent.journal.terms import class_history
 from wevent.journal.witness import WitnessFile, read_witness
 from wevent.people.membership import Change
@@ -73,7 +73,7 @@ def test_a_journal_without_slots_beside_a_witness_that_cannot_be_read(
     assert publish(tmp_path, 5).code == 2
 
 
-@pytest.mark.parametrize("place", [(SqlJournal, "_store"), (WitnessFile, "clear_ahead")])
+@pytest.mark.parametrize("place", [(Journal, "_store"), (WitnessFile, "clear_ahead")])
 def test_ids_that_came_with_a_version_leave_the_witness(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[type, str]
 ) -> None:
@@ -116,7 +116,7 @@ def test_what_is_asked_after_a_fault_waits_for_the_version(tmp_path: Path, monke
             journal.registry.apply(4, class_history(journal.epochs()))
         asked = Change("remove", "2")
         journal.registry.ask([asked])
-        assert journal.registry.held_back() == [asked]
+        assert journal._database.write(journal.registry.take_held_back) == [asked]
 
 
 def test_a_draw_is_not_stored_under_other_terms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_a_draw_is_not_stored_under_other_terms(tmp_path: Path, monkeypatch: pyt
     publish_and_die(tmp_path, monkeypatch, Publication, "run")
     files = [tmp_path / "run.journal", tmp_path / "run.journal-wal"]
     before = {path: path.read_bytes() for path in files if path.exists()}
-    publish_and_die(tmp_path, monkeypatch, SqlJournal, "_store", "--mechanism", "uniform")
+    publish_and_die(tmp_path, monkeypatch, Journal, "_store", "--mechanism", "uniform")
     remove_journal(tmp_path)
     for path, data in before.items():
         path.write_bytes(data)

@@ -59,7 +59,6 @@ def change_histogram(folder: Path, shown_from: int = SLOT) -> None:
     entries = (read_entry(path, slot) for slot in stored_slots(path))
     entry = next(entry for entry in entries if entry["shown"] >= shown_from)
     shown = decode_shown(entry["shown"], read_blob(path, entry["histogram"]))
-    shown.text.clear()
     shown.values[0] += 1
     change_blob(path, entry["histogram"], encode_shown(shown))
 
@@ -136,8 +135,8 @@ class TestWhatIsSentAgain:
 
 def journal_batch(journal):  # type: ignore[no-untyped-def]
     """Stores a state, so that slots before it may be dropped."""
-    from wevent.journal.contents import Batch
     from wevent.journal.rebuild import rebuild_publisher
+    from wevent.journal.record import Batch
 
     state = rebuild_publisher(journal.load(), journal.epochs(), None).state()
     return Batch((), None, state, journal.head().committed)

@@ -586,16 +586,16 @@ class TestAuditOfMemberships:
         assert "is damaged" in stream.publish(12, code=2)
 
     def test_a_member_more_or_less_in_a_class_is_seen(self, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-        from wevent.journal.user_registry import UserRegistry
+        from wevent.journal.user_registry import Registry
         from wevent.people.rosters import MemberColumns
 
-        rows, others = UserRegistry.rows, slice(1, None)
+        rows, others = Registry.rows, slice(1, None)
 
-        def fewer(self: UserRegistry) -> MemberColumns:
+        def fewer(self: Registry) -> MemberColumns:
             users, keys = rows(self)
             return MemberColumns(users.where(others), keys.where(others))
 
-        monkeypatch.setattr(UserRegistry, "rows", fewer)
+        monkeypatch.setattr(Registry, "rows", fewer)
         stream.publish(10, *stream.require())
         problem = "the size of a class is not the number of users that the rules count in it"
         assert {one["problem"] for one in stream.audit()} == {problem}

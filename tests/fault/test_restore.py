@@ -33,7 +33,7 @@ from tests.support.commands import (
 )
 from wevent.errors import StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.user_registry import UserRegistry
+from wevent.journal.user_registry import Registry
 from wevent.journal.witness import read_witness
 
 STEPS = ("copied", "checked", "announced", "put aside", "moved in", "settled")
@@ -450,14 +450,14 @@ def test_a_plain_copy_of_the_same_slot_without_registry_changes_is_noticed(folde
 def test_a_change_that_was_not_committed_is_not_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The witness shows the change; the transaction came to nothing, and the request is still queued."""
 
-    advance = UserRegistry.advance
+    advance = Registry.advance
 
-    def fail(registry: UserRegistry) -> None:
+    def fail(registry: Registry) -> None:
         advance(registry)
         raise StorageFailed("to write", "no space", "Make room.", path="run.journal")
 
     with monkeypatch.context() as patch:
-        patch.setattr(UserRegistry, "advance", fail)
+        patch.setattr(Registry, "advance", fail)
         assert call(folder, "users", "run.journal", "remove", "3").code != 0
     assert publish(folder, 25).code == 0
 

@@ -124,7 +124,7 @@ MUTANTS = [
     Mutant(
         "restoring: a state that was not committed makes an announced slot look committed",
         "journal/journal.py",
-        "        if self._witness.record.revision.number >= 0:\n",
+        "        if self._writing.record.revision.number >= 0:\n",
         "        if True:\n",
         RESTORE,
     ),
@@ -188,7 +188,7 @@ MUTANTS = [
     Mutant(
         "restore: a change is not witnessed before it is committed",
         "journal/journal.py",
-        "            self._witness.update(revision=revision)\n",
+        "            self._writing.update(revision=revision)\n",
         "            pass\n",
         MEMBERSHIPS,
     ),
@@ -230,7 +230,7 @@ MUTANTS = [
     Mutant(
         "restore: rows that were dropped elsewhere are kept",
         "journal/user_registry.py",
-        "        if self._drop_expired(slot, classes, most, checksum):\n",
+        "        if dropped := self._drop_expired(slot, classes, most):\n",
         "        if False:\n",
         MEMBERSHIPS,
     ),
@@ -516,7 +516,7 @@ MUTANTS = [
     Mutant(
         "integrity: blobs are not compared with the hash that names them",
         "journal/slots.py",
-        "            if digest_of(found) != key:\n",
+        "            if digest != key:\n",
         "            if False:\n",
         INTEGRITY,
     ),
@@ -1102,7 +1102,7 @@ MUTANTS = [
     Mutant(
         "recovery: a draw is stored in a backup",
         "journal/journal.py",
-        "        if self._is_copied() or",
+        "        if copied or",
         "        if",
         ("tests/contract/journal/test_witness.py", *RESTORE),
     ),
@@ -1151,8 +1151,8 @@ MUTANTS = [
     Mutant(
         "witness: ids that came with a version stay",
         "journal/journal.py",
-        "                self._witness.clear_ahead()\n            self._epochs.committed()\n",
-        "                pass\n            self._epochs.committed()\n",
+        "            self._writing.clear_ahead()\n            self._wait(None)\n",
+        "            self._wait(None)\n",
         AHEAD,
     ),
     Mutant(

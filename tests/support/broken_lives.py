@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wevent.core.arrays import IntArray
-from wevent.journal.user_registry import UserRegistry
+from wevent.journal.user_registry import Registry
 from wevent.people.classes import ClassHistory, Key
 from wevent.people.membership import Boundary, KeyColumn
 from wevent.people.rosters import Rosters
@@ -31,7 +31,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "a restore leaves nothing in doubt": (ClassHistory, "doubted", lambda self, slot: frozenset()),
     "a joiner was not unregistered": (Boundary, "__init__", _begin_without_notes),
     "unregistered users change class at once": (ClassHistory, "unregistered_class", _take_the_new_class),
-    "a known id is unregistered": (UserRegistry, "former_ids", lambda self: []),
+    "a known id is unregistered": (Registry, "former_ids", lambda self: []),
 }
 """One of the product's rules each, disabled: where it is, its name, what stands there instead."""
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import copy
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tests.support.memory_registry import MemoryRegistry, StoredRegistry
 from wevent.errors import JournalLocked
-from wevent.journal.contents import Batch, Head, Hook, Loaded, Revision, Writer, no_hook
-from wevent.journal.record import Record
-from wevent.journal.terms import Epoch, Terms, hash_versions
-from wevent.journal.versions import NewVersion, changes_to_queue
+from wevent.journal import Journal
+from wevent.journal.record import Batch, Head, Hook, Loaded, Record, Revision, Writer, chain_hash, no_hook
+from wevent.journal.terms import Epoch, Terms, changes_to_queue, hash_versions
 from wevent.journal.witness import NOTE_SIZE, WitnessRecord
 from wevent.people.classes import Restore
 from wevent.people.membership import Change, Changes
@@ -63,8 +62,17 @@ class Place:
     writer: Writer | None = None
 
 
-class MemoryJournal:
-    """See `wevent.journal.contract.Journal`.
+class Planned(NamedTuple):
+    """A version that begins, and what comes with it."""
+
+    epoch: Epoch
+    unsafe: tuple[str, ...]
+    changes: Sequence[Change]
+    imported: bytes | None
+
+
+class MemoryJournal(Journal):
+    """Another implementation of every method of `Journal`.
 
     Args:
         place: where it lives.
@@ -76,7 +84,7 @@ class MemoryJournal:
             raise JournalLocked("to be the only writer", "another one", "Stop it first.", path="memory", holder={})
         self._place, self._write = place, write
         self._before = place.record
-        self._planned: tuple[Epoch, NewVersion] | None = None
+        self._planned: Planned | None = None
         self._imported_before = b""
         self._working: Stored | None = None  # inside a transaction
         self.registry = MemoryRegistry(
@@ -114,7 +122,7 @@ class MemoryJournal:
 
     def head(self) -> Head:
         stored = self._stored
-        epoch = stored.epochs[-1] if self._planned is None else self._planned[0]
+        epoch = stored.epochs[-1] if self._planned is None else self._planned.epoch
         link, copied = stored.links[stored.committed], stored.registry.copied
         return Head(stored.committed, stored.emitted, stored.position, link, epoch, copied, stored.first, stored.unsafe)
 
@@ -133,13 +141,14 @@ class MemoryJournal:
             raise JournalLocked("the next slot", "another", "This draw is discarded.", path="memory", holder={})
         at("began")
         for record in batch.records:
-            stored.links[record.slot] = record.digest(stored.links[record.slot - 1])
+            payload = msgspec.msgpack.encode(record.entry())
+            stored.links[record.slot] = chain_hash(stored.links[record.slot - 1], payload)
             stored.records[record.slot] = record
             stored.committed = record.slot
         at("slots stored")
         if batch.records and self._planned is not None:
             since = self._stored.registry.queue[self.registry.before :]
-            self._store_epoch(self._planned[0], self._settled(self._planned[1]), since)
+            self._store_epoch(self._settled(self._planned), since)
         at("version stored")
         stored.emitted = max(stored.emitted, batch.emitted)
         stored.position = stored.position if batch.position is None else batch.position
@@ -181,10 +190,11 @@ class MemoryJournal:
         imported: bytes | None = None,
         asked: int | None = None,
     ) -> None:
-        before, coming = self._place.stored, NewVersion(terms, unsafe, tuple(changes), imported)
+        before = self._place.stored
         stored = Stored() if before is None else before
         if stored.committed:
-            self._planned = Epoch(len(stored.epochs) + 1, stored.committed + 1, terms), coming
+            epoch = Epoch(len(stored.epochs) + 1, stored.committed + 1, terms)
+            self._planned = Planned(epoch, unsafe, tuple(changes), imported)
             self._imported_before = stored.imported
             self.registry.before = self.registry.pending() if asked is None else asked
             return
@@ -192,12 +202,12 @@ class MemoryJournal:
             self._place.stored = stored
             with self._transaction() as working:
                 working.epochs, working.unsafe = (), ()
-                self._store_epoch(Epoch(1, 1, terms), coming)
+                self._store_epoch(Planned(Epoch(1, 1, terms), unsafe, tuple(changes), imported))
         except BaseException:
             self._place.stored = before
             raise
 
-    def _settled(self, coming: NewVersion) -> NewVersion:
+    def _settled(self, coming: Planned) -> Planned:
         words = None
         if coming.imported is not None and self._stored.imported != self._imported_before:
             words = {member.user: member.level for member in self.registry.members()}
@@ -205,10 +215,10 @@ class MemoryJournal:
         registry = self._stored.registry
         since = registry.queue[self.registry.before :]
         registry.queue = registry.queue[: self.registry.before]
-        return coming._replace(changes=changes_to_queue(coming, since, words))
+        return coming._replace(changes=changes_to_queue(coming.epoch.terms, coming.changes, since, words))
 
-    def _store_epoch(self, epoch: Epoch, coming: NewVersion, since: tuple[Change, ...] = ()) -> None:
-        self._stored.epochs += (epoch,)
+    def _store_epoch(self, coming: Planned, since: tuple[Change, ...] = ()) -> None:
+        self._stored.epochs += (coming.epoch,)
         self.note_unsafe(coming.unsafe)
         self.registry.ask(coming.changes)
         self._stored.registry.together = bool(self._stored.registry.queue)
@@ -217,7 +227,7 @@ class MemoryJournal:
             self.registry.file_imported(since)
 
     def epochs(self) -> list[Epoch]:
-        return [*self._stored.epochs, *([] if self._planned is None else [self._planned[0]])]
+        return [*self._stored.epochs, *([] if self._planned is None else [self._planned.epoch])]
 
     @property
     def epoch_waits(self) -> bool:

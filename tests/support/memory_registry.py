@@ -13,7 +13,8 @@ import numpy as np
 
 from wevent.counting.string_column import StringColumn
 from wevent.errors import StaleJournal
-from wevent.journal.contents import Revision
+from wevent.journal import Registry
+from wevent.journal.record import Revision
 from wevent.people.classes import ClassHistory, Key, Restore
 from wevent.people.membership import (
     Boundary,
@@ -56,8 +57,8 @@ class StoredRegistry:
     together: bool = False
 
 
-class MemoryRegistry:
-    """See `wevent.journal.contract.Registry`.
+class MemoryRegistry(Registry):
+    """Another implementation of every method of `Registry`.
 
     Args:
         stored: what is stored now.

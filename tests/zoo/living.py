@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.broken_lives import BROKEN
 from tests.zoo.bug import Bug, Subject, Undone, together
-from wevent.journal.contents import Batch
+from wevent.journal.record import Batch
 from wevent.people.membership import Boundary
 from wevent.publishing import staleness
 from wevent.publishing.loop import Publication

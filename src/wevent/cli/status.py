@@ -15,7 +15,7 @@ from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal import Journal, JournalPlace, open_journal
-from wevent.journal.statement import privacy_statement
+from wevent.journal.terms import privacy_statement
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.views import read_budgets
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wevent.errors import InvalidJournal, StaleJournal
-from wevent.journal.contents import Batch, Head
-from wevent.journal.contract import Journal, Registry
+from wevent.journal.journal import Journal
 from wevent.journal.place import JournalPlace, NoJournal, PostgresPlace, journal_file, journal_place, psycopg_needed
-from wevent.journal.record import Record, Shown
+from wevent.journal.record import Batch, Head, Record, Shown
 from wevent.journal.sqlite_journal import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
+from wevent.journal.user_registry import Registry
 
 if TYPE_CHECKING:  # only databases are shared, with a package that files do without
     from wevent.journal.postgres_database import SharedJournal as SharedJournal
@@ -46,14 +46,14 @@ def open_journal(
     released_through: int | None = None,
     patience_s: float | None = None,
 ) -> Journal:
-    """Open a journal: its releases, where it stands, its epochs and its registry.
+    """Open a journal.
 
     Args:
         place: the journal's file, or the address of its database: postgresql://…
-        write: take the writer's lock; reading needs none, also while somebody publishes.
+        write: take the writer's lock; reading needs none, also while a publisher runs.
         start_over: make a new journal where another one was lost.
-        released_through: what the operator says went out elsewhere, if the journal is to be settled with that.
-        patience_s: how long a database that no longer answers is waited for; None: as long as a server takes to restart.
+        released_through: last slot that another copy released, by the operator.
+        patience_s: limit for reconnecting to a database; None: as long as a server takes to restart.
 
     Raises:
         InvalidJournal: if it is no journal, damaged or newer.
@@ -62,19 +62,22 @@ def open_journal(
         StorageFailed: if it cannot be opened or written.
     """
     if not isinstance(place, (str, Path, PostgresPlace)):
-        raise InvalidJournal("the path of a journal", type(place).__name__, "Give the name of its file.", path=None)
+        raise InvalidJournal(f"{type(place).__name__} is not the path of a journal.", "Name its file.", path=None)
     place = journal_place(place)
-    if isinstance(place, PostgresPlace):
-        told = {"start_over": start_over, "released_through": released_through, "patience_s": patience_s}
-        return _open_database(place, write=write, **told)
-    return SqliteJournal(place, write=write, start_over=start_over, released_through=released_through)
+    if not isinstance(place, PostgresPlace):
+        return SqliteJournal(place, write=write, start_over=start_over, released_through=released_through)
+    with psycopg_needed(place):
+        from wevent.journal.postgres_journal import PostgresJournal
+    return PostgresJournal(
+        place, write=write, start_over=start_over, released_through=released_through, patience_s=patience_s
+    )
 
 
 def share_journal(place: PostgresPlace) -> SharedJournal:
-    """What several replicas of a service share of a journal beside what `open_journal` opens.
+    """Return the parts of a journal that replicas of a service share, beside the journal itself.
 
     Raises:
-        InvalidJournal: for a Python without what databases need.
+        InvalidJournal: for a Python without psycopg.
     """
     with psycopg_needed(place):
         from wevent.journal.postgres_database import SharedJournal
@@ -85,21 +88,15 @@ def examine_database(place: PostgresPlace) -> Iterator[tuple[str, Callable[[], s
     """Yield checks whether a database can hold a journal; nothing in it is changed.
 
     Raises:
-        InvalidJournal: for a Python without what databases need.
+        InvalidJournal: for a Python without psycopg.
     """
     with psycopg_needed(place):
         from wevent.journal.postgres_database import examine
     return examine(place)
 
 
-def _open_database(place: PostgresPlace, **how: Any) -> Journal:
-    with psycopg_needed(place):
-        from wevent.journal.postgres_journal import PostgresJournal
-    return PostgresJournal(place, **how)
-
-
 def is_begun(place: str | JournalPlace) -> bool:
-    """Whether there is a journal at a place, which has terms or will be refused with what is wrong with it.
+    """Return whether there is a journal, with settings or damaged.
 
     Raises:
         StorageFailed: if a database cannot be asked.

@@ -1,8 +1,12 @@
-"""What the tables of a journal are kept in: a database that speaks portable SQL, and the little that is not portable."""
+"""Tables of a journal: portable SQL, the few parts that are not portable, and named values."""
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 import struct
+import time
+import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -14,60 +18,39 @@ from wevent.errors import InvalidJournal
 
 Result = TypeVar("Result")
 ALL = (1 << 63) - 1
-"""What a LIMIT that limits nothing says."""
+"""Value of a LIMIT that limits nothing."""
 
+UPSERT = "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 UNREADABLE = (
     ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError, struct.error, zlib.error,
     msgspec.MsgspecError,
 )  # fmt: skip
-"""What breaks over stored bytes that mean nothing."""
+"""Errors that stored bytes without a meaning cause."""
 
 
 class FoundRows(Protocol):
-    """What a query found; read once, before anything else is asked."""
+    """Result of a query; read once, before the next query."""
 
     def __iter__(self) -> Iterator[Any]: ...
 
-    def fetchall(self) -> list[Any]:
-        """Every row."""
+    def fetchall(self) -> list[Any]: ...
 
-    def fetchone(self) -> Any:
-        """The next row, None if there is none."""
+    def fetchone(self) -> Any: ...
 
 
-class Dialect(Protocol):
-    """What SQL has no portable words for."""
-
-    def fact(self, value: str | int | bytes) -> Any:
-        """A value of the table `facts` as it is stored; what is read is taken apart by `Facts`."""
-
-    def among(self, select: str, users: Sequence[str]) -> FoundRows:
-        """A query of `members`, or its deletion, for the rows whose id is one of these."""
-
-    def member_columns(self, after: Sequence[Any]) -> tuple[bytes, bytes, list[str]] | None:
-        """The next rows of `members` behind a key (user, first, window, nano), in this order; None behind the last one.
-
-        Ids between NULs; levels between NULs (none: an empty one); and between blanks each of window, nano-epsilons, first,
-        and last (−1: held).
-        """
-
-    def add_members(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert rows of `members`. In a transaction."""
-
-
-class Database(Dialect, Protocol):
+class Database(Protocol):
     """A connection to the tables of one journal.
 
-    Queries are written with `?` for values. Those that change something are made inside `write` only.
+    Queries have `?` for values. Changes are made inside `write` only.
     """
 
     @property
     def name(self) -> str:
-        """What the journal is called in messages."""
+        """The name of the journal in messages."""
 
     @property
     def largest_value(self) -> int:
-        """How many bytes a value can have."""
+        """The largest number of bytes of a value."""
 
     def execute(self, query: str, values: Sequence[Any] = (), /) -> FoundRows:
         """Run one query."""
@@ -83,14 +66,14 @@ class Database(Dialect, Protocol):
     ) -> Result:
         """Do some work in one write transaction, all of it or nothing; within the one that is open, if one is.
 
-        No other write transaction of the journal, by whomever, overlaps it. Where a connection can be lost, the work may
-        be done again from its beginning: it does the same again, and draws nothing (spec 10).
+        No other write transaction of the journal overlaps it. Where a connection can be lost, the work may be done again
+        from its beginning: it does the same again, and draws nothing (spec 10).
 
         Args:
-            work: what is to be done.
-            undone: called when what was done is not stored: nothing that was read or written counts.
-            stands: whether what the work stores is there, by what it is; asked where a commit may have come through
-                although another writer has the journal now.
+            work: called inside the transaction.
+            undone: called when the work is not stored: everything that was read or written is void.
+            stands: returns whether the work is stored; called where a commit may have come through although another
+                writer has the journal now.
 
         Raises:
             JournalLocked: if another writer has the journal: nothing is stored.
@@ -98,37 +81,112 @@ class Database(Dialect, Protocol):
         """
 
     def read(self, work: Callable[[], Result]) -> Result:
-        """Do some reading in one consistent view, whoever commits meanwhile."""
+        """Do some reading in one consistent view."""
 
     def readable(self) -> AbstractContextManager[None]:
-        """The database's errors as ours: a full disk, no rights; stored bytes that mean nothing are damage."""
+        """Translate errors of the database; report stored bytes without a meaning as damage."""
 
     def damaged(self) -> InvalidJournal:
-        """What is said about a journal that cannot be trusted."""
+        """Return the error for a journal that cannot be trusted."""
+
+    def fact(self, value: str | int | bytes) -> Any:
+        """Return a value of the table `facts` as it is stored."""
+
+    def among(self, select: str, users: Sequence[str]) -> FoundRows:
+        """Run a query or a deletion of `members` for the rows of these ids."""
+
+    def member_columns(self, after: Sequence[Any]) -> tuple[bytes, bytes, list[str]] | None:
+        """Return the next rows of `members` behind a key (user, first, window, nano), in this order; None at the end.
+
+        Ids are separated by NULs, levels too (none: empty). Windows, nano-epsilons, first and last slots (−1: held) are
+        separated by blanks.
+        """
+
+    def add_members(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows of `members`; inside a transaction."""
 
 
 def stored_bytes(value: Any) -> bytes:
-    """Bytes as they are stored.
+    """Return stored bytes.
 
     Raises:
-        TypeError: for anything else, which is damage; of a number `bytes` would make as many zeros.
+        TypeError: for anything else, which is damage. `bytes` would make zeros of a number.
     """
     return memoryview(value).tobytes()
 
 
 def maybe_row(database: Database, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-    """The first row of a query, None if there is none."""
+    """Return the first row of a query, None if there is none."""
     row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
     return row
 
 
 def only_row(database: Database, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...]:
-    """The row of a query that always has one.
+    """Return the row of a query that always has one.
 
     Raises:
-        InvalidJournal: if it has none: something was removed.
+        InvalidJournal: if there is none: a row was removed.
     """
     row = maybe_row(database, query, values)
     if row is None:
         raise database.damaged()
     return row
+
+
+class Facts:
+    """Named values that describe a journal; changed inside the caller's transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, name: str) -> Any:
+        """Return a value as it is stored, None without one."""
+        row = maybe_row(self._database, "SELECT value FROM facts WHERE name = ?", (name,))
+        return None if row is None else row[0]
+
+    def text(self, name: str) -> str:
+        value = self._stored(name)
+        return value.decode() if isinstance(value, bytes) else str(value)
+
+    def number(self, name: str) -> int:
+        try:
+            return int(self._stored(name))
+        except (ValueError, TypeError):
+            raise self._database.damaged() from None
+
+    def data(self, name: str) -> bytes:
+        value = self._stored(name)
+        if not isinstance(value, bytes):
+            raise self._database.damaged()
+        return value
+
+    def __setitem__(self, name: str, value: str | int | bytes) -> None:
+        self._database.execute(UPSERT, (name, self._database.fact(value)))
+
+    @property
+    def unsafe(self) -> tuple[str, ...]:
+        """Reasons why the guarantee is weaker."""
+        return tuple(msgspec.json.decode(self.text("unsafe")))
+
+    def add_unsafe(self, reasons: tuple[str, ...]) -> None:
+        self["unsafe"] = msgspec.json.encode(list(dict.fromkeys(self.unsafe + reasons))).decode()
+
+    def _stored(self, name: str) -> Any:
+        return only_row(self._database, "SELECT value FROM facts WHERE name = ?", (name,))[0]
+
+
+def begin_rows(database: Database) -> None:
+    """Insert the rows of a new journal into its empty tables; inside a transaction."""
+    identity = uuid.uuid4().hex
+    genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
+    database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0)", (genesis, genesis))
+    facts = Facts(database)
+    facts["id"] = identity
+    facts["salt"] = secrets.token_bytes(32)
+    facts["created"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    facts["unsafe"] = "[]"
+    facts["revision"] = 0
+    facts["registry chain"] = bytes(32).hex()
+    facts["changes lost"] = 0
+    facts["together"] = 0
+    facts["registry"] = bytes(8)

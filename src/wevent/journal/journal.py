@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, Self
@@ -11,17 +11,23 @@ from typing import Protocol, Self
 import msgspec
 
 from wevent.errors import InvalidJournal, JournalLocked, StaleJournal, StorageFailed, WeventError
-from wevent.journal.contents import Batch, Head, Hook, Loaded, Revision, Writer, no_hook
-from wevent.journal.database import Database, only_row, stored_bytes
-from wevent.journal.metadata import Facts
-from wevent.journal.record import Record
+from wevent.journal.database import Database, Facts, only_row, stored_bytes
+from wevent.journal.record import Batch, Head, Hook, Loaded, Record, Revision, Writer, no_hook
 from wevent.journal.slots import SlotLog, Transaction
-from wevent.journal.terms import Epoch, Terms, hash_versions
-from wevent.journal.user_registry import UserRegistry
-from wevent.journal.versions import NewVersion, PendingVersion, VersionTable
+from wevent.journal.terms import (
+    Epoch,
+    NewVersion,
+    Terms,
+    changes_to_queue,
+    class_history,
+    decode_terms,
+    encode_terms,
+    hash_versions,
+)
+from wevent.journal.user_registry import Registry
 from wevent.journal.witness import STARTED_OVER, WitnessFile, WitnessRecord
 from wevent.people.classes import Restore
-from wevent.people.membership import Changes
+from wevent.people.membership import Change, Changes, Enrolment, check_id
 
 
 class Storage(Protocol):
@@ -34,19 +40,17 @@ class Storage(Protocol):
     is_new: bool
 
     @property
-    def database(self) -> Database:
-        """The tables."""
+    def database(self) -> Database: ...
 
     @property
     def witness(self) -> WitnessFile | None:
         """The witness of the one writer; None for readers."""
 
     @property
-    def witness_name(self) -> str:
-        """The name of the witness in messages."""
+    def witness_name(self) -> str: ...
 
     def seen(self) -> WitnessRecord:
-        """Return what the witness shows now, for readers."""
+        """Return the witness record, for readers."""
 
     def check_place(self) -> None:
         """Refuse to go on if something of the journal was taken away under its writer.
@@ -65,35 +69,37 @@ class Storage(Protocol):
             InvalidJournal: if it is damaged.
         """
 
-    def files(self) -> list[Path]:
-        """Return the files that belong to the journal."""
+    def files(self) -> list[Path]: ...
 
-    def size(self) -> int:
-        """Return the bytes that the tables take."""
+    def size(self) -> int: ...
 
-    def writer(self) -> Writer | None:
-        """Return the process that publishes now, None without one."""
+    def writer(self) -> Writer | None: ...
 
-    def close(self) -> None:
-        """Close everything and let the next writer in."""
+    def close(self) -> None: ...
 
 
-class SqlJournal:
-    """See `wevent.journal.contract.Journal`.
+class Journal:
+    """Durable storage of one stream: exactly one release per slot, ever (spec 10). A context manager that closes it.
+
+    Every subclass, and the journal in memory of the tests, passes one suite: `tests/contract/journal`.
 
     Args:
         storage: its tables and witness.
         started_over: whether the operator replaces a lost journal.
         released_through: last slot that another copy released, by the operator: a draw of these slots is not stored.
+
+    Attributes:
+        registry: the registry of users.
     """
 
     def __init__(self, storage: Storage, *, started_over: bool = False, released_through: int | None = None) -> None:
         self._storage, self._database, self._witness = storage, storage.database, storage.witness
         self._started_over = started_over
         self._facts = Facts(self._database)
-        self.registry = UserRegistry(self._database, self._record_revision)
-        self._epochs = VersionTable(self._database, self._facts, self.registry)
-        self._slots = SlotLog(self._database, self._epochs.named)
+        self.registry = Registry(self._database, self._record_revision)
+        self._slots = SlotLog(self._database, self._version)
+        self._versions: dict[int, Epoch] = {}  # stored ones that were read
+        self._pending: NewVersion | None = None  # version that waits for its first slot
         self._end: tuple[int, bytes] | None = None  # last slot stored by this writer, and its chain hash
         self._attempt: tuple[Batch, Transaction] | None = None  # a commit that has not succeeded yet
         self._is_sent = False  # whether the database may have received a part of it
@@ -105,6 +111,11 @@ class SqlJournal:
     # Slots
 
     def load(self) -> Loaded:
+        """Return the state to resume from.
+
+        Raises:
+            InvalidJournal: if state or slots are not those that were stored.
+        """
         with self._database.readable():
             return self._database.read(self._load)
 
@@ -131,12 +142,19 @@ class SqlJournal:
             committed, emitted, position, chain, copied, first, number = row
             if number is None:
                 raise self._database.damaged()
-            place, version = msgspec.json.decode(position), self._epochs.in_force(number)
-            chain = stored_bytes(chain)
+            place, chain = msgspec.json.decode(position), stored_bytes(chain)
+            version = self._version(number) if self._pending is None else self._pending.epoch
             return Head(committed, emitted, place, chain, version, bool(copied), first, self._facts.unsafe)
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
-        """See `Slots.commit`. The order is the guarantee (spec 10)."""
+        """Store charges, releases and input position in one transaction: all of it or nothing.
+
+        Nothing of the batch is public before this returns. A batch that failed may be committed again. The order of the
+        steps is the guarantee (spec 10).
+
+        Raises:
+            JournalLocked: if another writer has committed one of the slots; the draw is to be discarded.
+        """
         # 1. Nothing of the journal was taken away: what is stored will be found.
         self._storage.check_place()
         # 2. The whole transaction, in memory; the same one if an earlier attempt failed.
@@ -156,22 +174,18 @@ class SqlJournal:
             at(step)
 
         try:
-            self._database.write(
-                lambda: self._store(transaction, reach), self._slots.clear_cache, lambda: self._has(transaction)
-            )
+            self._write(transaction, lambda: self._store(transaction, reach))
         except BaseException:
             if not self._is_sent:  # fence, slot and memberships are compared first
                 self._withdraw(transaction)
             raise
-        self._end = transaction.last, transaction.after
         # 5. A version that waited for its first slot is active; ids that came with it stay nowhere else.
-        if batch.records and self._epochs.waits:
-            if self._witness is not None:
-                self._witness.clear_ahead()
-            self._epochs.committed()
-        # 6. Room for the next draw, which is not made yet.
-        if batch.records and self._witness is not None:
-            self._witness.reserve(batch.records[-1].epoch.terms.number_of_cells)
+        if batch.records and self._pending is not None:
+            self._writing.clear_ahead()
+            self._wait(None)
+        # 6. Disk space for the next draw, which is not made yet.
+        if batch.records:
+            self._writing.reserve(batch.records[-1].epoch.terms.number_of_cells)
         self._attempt = None
 
     def _recover(self, released_through: int) -> None:
@@ -181,9 +195,8 @@ class SqlJournal:
         says that another copy released these slots. Such a journal is refused until the operator says what was released
         (`wevent.publishing.staleness`).
         """
-        assert self._witness is not None
         # 1. The witness is of this journal, and shows a draw that follows its last slot.
-        record, head = self._witness.record, self._stored_head()
+        record, head = self._writing.record, self._slots.end()
         self._end = head
         if record.journal == self.identity and record.committed <= head[0]:
             self._clear_version()
@@ -191,75 +204,74 @@ class SqlJournal:
         if record.journal != self.identity or not record.follows(head[1]):
             return
         # 2. The journal is no backup, has the memberships that were counted under, and nothing else is said.
-        if self._is_copied() or record.revision != self.registry.revision() or released_through > head[0]:
+        (copied,) = only_row(self._database, "SELECT copied FROM head")
+        if copied or record.revision != self.registry.revision() or released_through > head[0]:
             return
         # 3. The draw is whole. If not, its slots count as released elsewhere.
-        data = self._witness.read_ahead()
+        data = self._writing.read_ahead()
         if data is None:
             return
         try:
             transaction = msgspec.msgpack.decode(data, type=Transaction)
         except msgspec.MsgspecError:
             raise InvalidJournal(
-                "a write-ahead record that this version can read",
-                f"another one ({self._witness.path})",
+                f"This version cannot read the write-ahead record in {self._writing.path}.",
                 "A later version wrote it: upgrade wevent.",
                 path=self.name,
             ) from None
         # 4. The draw is of these versions: a journal without slots takes others.
         if transaction.version is not None:
-            self._epochs.restore_pending(PendingVersion.decode(transaction.version))
-        if record.versions != hash_versions(self._epochs.all(), self.registry.restores()):
-            self._epochs.committed()
+            self._wait(transaction.version)
+        if record.versions != hash_versions(self.epochs(), self.registry.restores()):
+            self._wait(None)
             return
         # 5. As if the commit of that writer had come through.
         self._storage.check_place()
-        self._database.write(
-            lambda: self._store(transaction, no_hook), self._slots.clear_cache, lambda: self._has(transaction)
-        )
-        self._end = transaction.last, transaction.after
+        self._write(transaction, lambda: self._store(transaction, no_hook))
         self._clear_version()
-        self._epochs.committed()
+        self._wait(None)
 
     def _clear_version(self) -> None:
         """Overwrite a stored draw that brought ids, as its own writer would have done."""
-        assert self._witness is not None
-        data = self._witness.read_ahead()
+        data = self._writing.read_ahead()
         with suppress(msgspec.MsgspecError):
             if data is not None and msgspec.msgpack.decode(data, type=Transaction).version is not None:
-                self._witness.clear_ahead()
+                self._writing.clear_ahead()
 
     def _build(self, batch: Batch) -> Transaction:
-        end = self._end or self._stored_head()
+        end = self._end or self._slots.end()
         if batch.records and batch.records[0].slot != end[0] + 1:
             raise self._outrun(end[0], batch.records[0].slot)
-        transaction = self._slots.build(batch.records, end, batch.position, batch.state, batch.emitted)
-        pending = self._epochs.pending
-        if not batch.records or pending is None:
+        transaction = self._slots.build(batch, end)
+        if not batch.records or self._pending is None:
             return transaction
-        return msgspec.structs.replace(transaction, version=pending.encode())
+        version = msgspec.structs.replace(self._pending, held_after=self.registry.held_after)
+        return msgspec.structs.replace(transaction, version=version)
 
     def _write_ahead(self, transaction: Transaction) -> None:
-        if self._witness is None:
-            return
-        self._witness.write_ahead(
+        self._writing.write_ahead(
             msgspec.msgpack.encode(transaction),
             journal=self.identity,
             committed=transaction.last,
             chain=transaction.after.hex(),
             before=transaction.before.hex(),
             revision=self.registry.counted_under(),
-            versions=hash_versions(self._epochs.all(), self.registry.restores()),
+            versions=hash_versions(self.epochs(), self.registry.restores()),
         )
 
     def _withdraw(self, transaction: Transaction) -> None:
-        """Take a draw of this writer back that nobody saw, the database included: it is the draw of nothing."""
+        """Take back a draw of this writer that not even the database saw: it is the draw of no slot."""
         self._attempt = None
-        if self._witness is not None and transaction.entries:
+        if transaction.entries:
             with suppress(StorageFailed):
                 # First the record: one that names a draw without having it would close these slots.
-                self._witness.update(committed=transaction.first - 1, chain=transaction.before.hex(), before="")
-                self._witness.clear_ahead()
+                self._writing.update(committed=transaction.first - 1, chain=transaction.before.hex(), before="")
+                self._writing.clear_ahead()
+
+    def _write(self, transaction: Transaction, work: Callable[[], None]) -> None:
+        """Do the work that stores a transaction, in one transaction of the database."""
+        self._database.write(work, self._slots.clear_cache, lambda: self._has(transaction))
+        self._end = transaction.last, transaction.after
 
     def _store(self, transaction: Transaction, at: Hook) -> None:
         """Store charges, releases, position and a pending version; inside a transaction."""
@@ -273,23 +285,22 @@ class SqlJournal:
         at("began")
         self._slots.append(transaction)
         at("slots stored")
-        if transaction.entries:
-            self._epochs.store_pending()
+        if transaction.entries and self._pending is not None:
+            self._store_pending(self._pending)
         at("version stored")
         self._slots.advance(transaction)
         at("position stored")
 
     def _has(self, transaction: Transaction) -> bool:
-        """Return whether the slots of a transaction are stored as they are; the chain hash tells of all of them."""
+        """Return whether the slots of a transaction are stored as they are; the chain hash covers all of them."""
         return bool(transaction.entries) and self.chain_at(transaction.last) == transaction.after
 
     def _outrun(self, committed: int, slot: int) -> WeventError:
         """Return the error for a slot that is not the next one: another writer was faster, or the journal was put back."""
         self.check_end()
         return JournalLocked(
-            f"slot {committed + 1} to be the next",
-            f"slot {slot}",
-            "Another writer was faster: its release stands, this draw is discarded.",
+            f"Another writer was faster: the next slot is {committed + 1}, not {slot}.",
+            "The release of the other writer stands, this draw is discarded.",
             path=self._database.name,
         )
 
@@ -303,37 +314,49 @@ class SqlJournal:
         if self._end is None or self.chain_at(self._end[0]) == self._end[1]:
             return
         raise StaleJournal(
-            f"the database that committed slot {self._end[0]} here",
-            "one that does not know it",
-            "It was restored, or a standby took over that had not received everything: nothing more is released. Publish "
-            f"with --released-through {self._end[0]}.",
-            committed=self._stored_head()[0],
+            f"The database lacks slot {self._end[0]}, which was committed here: it was restored, or a standby took over that "
+            "had not received everything. Nothing more is released.",
+            f"Publish with --released-through {self._end[0]}.",
+            committed=self._slots.end()[0],
             released=self._end[0],
         )
 
     def releases(self, first: int = 1) -> Iterator[Record]:
+        """Yield the committed slots from `first` on, in order, as far as they are kept.
+
+        Raises:
+            InvalidJournal: at the first slot that is not what was stored.
+        """
         return self._slots.records(first)
 
     def chain_at(self, slot: int) -> bytes | None:
+        """Return the chain hash after a kept slot, or right before the first one; None elsewhere."""
         return self._slots.chain_at(slot)
 
     def is_elsewhere(self, slot: int) -> bool:
+        """Return whether a slot is known to have been released by another copy of the journal."""
         return self._slots.is_elsewhere(slot)
 
     def compact(self, keep: int) -> int:
+        """Drop all but the last `keep` slots, as far as nothing still needs them; return the first slot kept.
+
+        Kept in any case: slots that are not yet emitted, slots after the stored state, and the largest window.
+        """
         head = self.head()
         start, _ = self._slots.state()
-        first = min(head.committed - max(keep, self._epochs.widest()) + 1, head.emitted + 1, start + 1)
+        widest = max(epoch.terms.widest for epoch in self.epochs())
+        first = min(head.committed - max(keep, widest) + 1, head.emitted + 1, start + 1)
         anchor = self.chain_at(first - 1)
         if first <= head.first or anchor is None:
             return head.first
         self._database.write(lambda: self._slots.drop_before(first, anchor), self._slots.clear_cache)
         return first
 
-    # Epochs
+    # Configuration versions
 
     @property
     def is_new(self) -> bool:
+        """True before the first configuration."""
         return self._storage.is_new
 
     def begin(
@@ -344,35 +367,107 @@ class SqlJournal:
         imported: bytes | None = None,
         asked: int | None = None,
     ) -> None:
-        new = NewVersion(terms, unsafe, changes, imported)
-        self._database.write(lambda: self._begin(new, asked), self._slots.clear_cache)
-        self._storage.is_new = False
-        if self._witness is not None:
-            self._witness.reserve(terms.number_of_cells)
+        """Begin a configuration version; the first slot that is committed under it pins it.
 
-    def _begin(self, new: NewVersion, asked: int | None) -> None:
-        """Keep terms, or have those of the next version at hand; inside a transaction."""
+        A journal without slots stores it, in place of an earlier one without a slot: a failed start pins nothing. In a
+        journal with slots, the transaction of its first slot stores it and everything that comes with it. Changes of the
+        registry then take effect at the boundary after that slot. Requests that users make meanwhile wait for the same
+        boundary and are not overridden: `wevent.journal.terms.changes_to_queue` has the rule.
+
+        Args:
+            terms: the settings to pin.
+            unsafe: reasons why the guarantee is weaker.
+            changes: changes of the registry that come with it.
+            imported: the digest of the requirements file that the changes come from.
+            asked: last request (`Registry.last_request`) that the changes take into account (default: the last one).
+
+        Raises:
+            InvalidMembership: for an id that no user can have.
+        """
+        self._database.write(lambda: self._begin(terms, unsafe, changes, imported, asked), self._slots.clear_cache)
+        self._storage.is_new = False
+        self._writing.reserve(terms.number_of_cells)
+
+    def _begin(
+        self, terms: Terms, unsafe: tuple[str, ...], changes: Changes, imported: bytes | None, asked: int | None
+    ) -> None:
         if self.is_new:
             self._storage.create_tables()
         committed, _ = self._slots.end()
-        if committed:
-            self._epochs.begin_next(new, committed + 1, asked)
-        else:
+        if not committed:
             started_over = self._started_over or STARTED_OVER in self._facts.unsafe
-            self._facts.unsafe = (STARTED_OVER,) if started_over else ()
-            self._epochs.begin_first(new)
+            self._facts["unsafe"] = "[]"
+            self._database.execute("DELETE FROM epochs")
+            self._versions.clear()
+            unsafe = (STARTED_OVER, *unsafe) if started_over else unsafe
+            self._store_version(NewVersion(1, 1, encode_terms(terms), unsafe, [], imported), changes)
+            return
+        for change in changes:  # now: what fails with the first slot fails after its draw
+            check_id(change.user)
+        (stored,) = only_row(self._database, "SELECT count(*) FROM epochs")
+        before, asked = self._facts.get("imported"), self.registry.last_request() if asked is None else asked
+        self._wait(
+            NewVersion(stored + 1, committed + 1, encode_terms(terms), unsafe, list(changes), imported, before, asked)
+        )
+
+    def _wait(self, version: NewVersion | None) -> None:
+        """Keep a version, and the requests after it, until its first slot is stored; None ends the wait."""
+        self._pending = version
+        self.registry.held_after = None if version is None else version.held_after
+
+    def _store_pending(self, new: NewVersion) -> None:
+        """Store the version that waits for its first slot; inside the transaction of that slot."""
+        changes, since, levels = new.changes, self.registry.take_held_back(), None
+        if new.imported is not None and self._facts.get("imported") != new.imported_before:
+            levels = {member.user: member.level for member in self.registry.members()}
+            new = msgspec.structs.replace(new, imported=None)
+        if since or levels is not None:
+            changes = changes_to_queue(new.epoch.terms, changes, since, levels)
+        self._store_version(new, changes, since)
+
+    def _store_version(self, new: NewVersion, changes: Changes, since: Sequence[Change] = ()) -> None:
+        """Store a version and its changes; `since` was requested after it began."""
+        self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (new.number, new.first, new.terms.decode()))
+        self._facts.add_unsafe(new.unsafe)
+        if new.first == 1 and isinstance(changes, Enrolment):  # the registry is empty: no need for a queue
+            enrolled = self.registry.enrol(changes, 1, class_history([new.epoch], self.registry.restores()))
+            changes = () if enrolled else changes
+        if len(changes):
+            self.registry.ask(changes)
+        self._facts["together"] = int(self.registry.pending() > 0)
+        if new.imported is not None:
+            self._facts["imported"] = new.imported
+            self._facts["changes lost"] = 0
+            self.registry.file_imported(since)
+
+    def _version(self, number: int) -> Epoch:
+        """Return the version of a number, also if it waits for its first slot."""
+        if self._pending is not None and self._pending.number == number:
+            return self._pending.epoch
+        if number not in self._versions:
+            first, terms = only_row(self._database, "SELECT first, terms FROM epochs WHERE number = ?", (number,))
+            self._versions[number] = Epoch(number, first, decode_terms(terms), terms.encode())
+        return self._versions[number]
 
     def epochs(self) -> list[Epoch]:
-        return self._epochs.all()
+        """Return every version, the first one first; the last may wait for its first slot."""
+        return self._stored_versions() + ([] if self._pending is None else [self._pending.epoch])
+
+    def _stored_versions(self) -> list[Epoch]:
+        numbers = self._database.execute("SELECT number FROM epochs ORDER BY number").fetchall()
+        return [self._version(number) for (number,) in numbers]
 
     @property
     def epoch_waits(self) -> bool:
-        return self._epochs.waits
+        """True while a version is to be stored with its first slot."""
+        return self._pending is not None
 
     def imported(self) -> bytes:
+        """Return the digest of the requirements file that was imported last, empty if none was."""
         return stored_bytes(self._facts.get("imported") or b"")
 
     def note_imported(self, digest: bytes) -> None:
+        """Store which requirements file was imported: every registered user is in it, and none joined by request."""
         self._database.write(lambda: self._note_imported(digest))
 
     def _note_imported(self, digest: bytes) -> None:
@@ -382,12 +477,14 @@ class SqlJournal:
         self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
+        """Store reasons why the guarantee is weaker; they never go away."""
         self._database.write(lambda: self._facts.add_unsafe(unsafe))
 
     # Witness and notes
 
     @property
     def identity(self) -> str:
+        """The journal's own id; copies share it."""
         return self._facts.text("id")
 
     @property
@@ -395,20 +492,23 @@ class SqlJournal:
         return self._storage.witness_name
 
     def witnessed(self) -> WitnessRecord:
+        """Return the witness record; a writer gets the one from before this journal was opened."""
         return self._storage.seen() if self._witness is None else self._witness.before
 
     def update_witness(self) -> None:
-        if self._witness is None:
-            return
+        """Write the end of the journal, its registry and its versions into the witness; durable on return.
+
+        A commit does it by itself. This is for changes of the registry without a slot, and for restores.
+        """
         self._storage.check_place()
-        committed, chain = self._stored_head()
-        self._witness.update(
+        committed, chain = self._slots.end()
+        self._writing.update(
             journal=self.identity,
             committed=committed,
             chain=chain.hex(),
             before="",
             revision=self.registry.counted_under(),
-            versions=hash_versions(self._epochs.all_stored(), self.registry.restores()),
+            versions=hash_versions(self._stored_versions(), self.registry.restores()),
         )
 
     def _record_revision(self, revision: Revision) -> None:
@@ -417,19 +517,20 @@ class SqlJournal:
         A witness that shows no state yet is left as it is: a restore that was announced and not settled must not look like
         slots that were committed here.
         """
-        assert self._witness is not None, "only the writer applies changes"
         self._storage.check_place()
-        if self._witness.record.revision.number >= 0:
-            self._witness.update(revision=revision)
+        if self._writing.record.revision.number >= 0:
+            self._writing.update(revision=revision)
 
     def take_over(self, batch: Batch, restore: Restore | None = None, *, changes_lost: bool = False) -> None:
-        transaction = self._slots.build(batch.records, self._stored_head(), batch.position, batch.state, batch.emitted)
-        self._database.write(
-            lambda: self._take_over(transaction, restore, changes_lost),
-            self._slots.clear_cache,
-            lambda: self._has(transaction),
-        )
-        self._end = transaction.last, transaction.after
+        """Make a backup the journal, after the operator stated the last released slot. One transaction.
+
+        Args:
+            batch: the slots released elsewhere, charged; none if nothing was.
+            restore: doubts that these slots leave.
+            changes_lost: whether changes of the registry may have been lost; see `changes_lost`.
+        """
+        transaction = self._slots.build(batch, self._slots.end())
+        self._write(transaction, lambda: self._take_over(transaction, restore, changes_lost))
 
     def _take_over(self, transaction: Transaction, restore: Restore | None, changes_lost: bool) -> None:
         """Charge slots released elsewhere, store what they leave in doubt, and be the journal; inside a transaction."""
@@ -446,15 +547,23 @@ class SqlJournal:
 
     @property
     def changes_lost(self) -> bool:
+        """True if changes of the registry may have been lost with slots released elsewhere.
+
+        Users who left, were erased or chose a stricter level would be counted as before. So no slot is published until the
+        operator imports the registry again, which clears this, or accepts the loss (`accept_lost_changes`).
+        """
         return bool(self._facts.number("changes lost"))
 
     def accept_lost_changes(self) -> None:
+        """Store that the operator accepts the loss."""
         self._database.write(lambda: self._facts.__setitem__("changes lost", 0))
 
     def read_note(self) -> bytes:
+        """Return the last note of an output, padded; anything after a crash. A user of it checks it."""
         return b"" if self._witness is None else self._witness.read_note()
 
     def write_note(self, data: bytes, *, force: bool = False) -> None:
+        """Write a note beside the journal, if it is open for writing; forced to disk or not."""
         if self._witness is not None:
             self._witness.write_note(data, force=force)
 
@@ -465,15 +574,18 @@ class SqlJournal:
         return self._database.name
 
     def files(self) -> list[Path]:
+        """Return the files that belong to it: nothing else may be written there."""
         return self._storage.files()
 
     def size(self) -> int:
         return self._storage.size()
 
     def writer(self) -> Writer | None:
+        """Return the process that publishes into it now, None without one."""
         return self._storage.writer()
 
     def close(self) -> None:
+        """Close it and let the next writer in; a journal that was never begun leaves nothing."""
         self._storage.close()
 
     def check(self) -> None:
@@ -502,10 +614,7 @@ class SqlJournal:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
 
-    def _stored_head(self) -> tuple[int, bytes]:
-        """Return the last stored slot and its chain hash."""
-        with self._database.readable():
-            return self._slots.end()
-
-    def _is_copied(self) -> bool:
-        return bool(only_row(self._database, "SELECT copied FROM head")[0])
+    @property
+    def _writing(self) -> WitnessFile:
+        assert self._witness is not None, "only the writer writes"
+        return self._witness

@@ -25,8 +25,8 @@ from psycopg import errors, sql
 
 from wevent.errors import JournalLocked, WeventError
 from wevent.journal.connection import Connection, Session, check_writable
-from wevent.journal.contents import Writer
 from wevent.journal.place import PostgresPlace
+from wevent.journal.record import Writer
 from wevent.journal.witness import STOP_HOLDER, held_by, this_process
 
 _TABLES = """

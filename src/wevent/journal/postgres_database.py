@@ -33,9 +33,8 @@ from wevent.journal.connection import (
     translate_errors,
     without_rights,
 )
-from wevent.journal.database import UNREADABLE, FoundRows, Result
+from wevent.journal.database import UNREADABLE, Facts, FoundRows, Result, begin_rows
 from wevent.journal.lease import Lease, current_writer, lock_key, own_instances, read_holder
-from wevent.journal.metadata import Facts, begin_rows
 from wevent.journal.place import PostgresPlace
 from wevent.journal.schema import FORMAT, POSTGRES_TABLES, TABLE_NAMES, newer_format
 

@@ -17,17 +17,17 @@ from pathlib import Path
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.file_io import destroy_file, link_whole, storage_errors, sync_path
 from wevent.journal.connection import no_journal
-from wevent.journal.contents import Writer
 from wevent.journal.database import only_row
-from wevent.journal.journal import SqlJournal
+from wevent.journal.journal import Journal
 from wevent.journal.lease import Lease, current_writer
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres_database import PostgresDatabase
+from wevent.journal.record import Writer
 from wevent.journal.witness import WitnessFile, WitnessRecord, check_lost, read_witness, witness_errors
 
 
-class PostgresJournal(SqlJournal):
-    """A journal in a database; see `wevent.journal.contract.Journal`. Arguments and errors: `wevent.journal.open_journal`."""
+class PostgresJournal(Journal):
+    """A journal in a database; see `wevent.journal.journal.Journal`. Arguments and errors: `wevent.journal.open_journal`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A publisher, or its ledger alone, from a journal: the stored state, and every slot committed since, replayed (spec 10).
+"""Publisher or ledger of a journal: the stored state, and every slot committed since, replayed (spec 10).
 
 Nothing random is stored and nothing is drawn: charges and measurements of committed slots are public numbers.
 """
@@ -11,8 +11,7 @@ from wevent.core.ledger import Ledger
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population
 from wevent.core.settings import option_values
-from wevent.journal.contents import Loaded
-from wevent.journal.record import Record
+from wevent.journal.record import Loaded, Record
 from wevent.journal.terms import Epoch, class_history
 from wevent.noise import SecureNoise
 from wevent.people.classes import to_requirements
@@ -45,15 +44,20 @@ def new_publisher(versions: Sequence[Epoch], noise: NoiseSource | None, earlier:
 
 
 def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | None) -> Publisher:
-    """The publisher that goes on after the last committed slot, with an identical ledger.
+    """Return the publisher that goes on after the last committed slot, with an identical ledger.
 
-    A slot of another epoch is replayed by a publisher of that epoch, which inherits every charge.
+    A slot of another version is replayed by a publisher of that version, which inherits every charge.
 
     Args:
-        loaded: what the journal has.
-        epochs: every epoch of it.
-        noise: None is secure noise, whatever the journal ran with: a seeded stream that went on would repeat draws.
+        loaded: head and state of the journal.
+        epochs: all its versions.
+        noise: None is secure noise, also after seeded noise: a seeded stream that went on would repeat draws.
     """
+
+    def follow(publisher: Publisher, epoch: Epoch) -> Publisher:
+        known = [*(earlier for earlier in epochs if earlier.number < epoch.number), epoch]
+        return new_publisher(known, noise, publisher)
+
     noise = SecureNoise() if noise is None else noise
     if loaded.state is None:
         epoch = epochs[0]
@@ -64,7 +68,7 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
     for record in loaded.since:
         if record.epoch.number != epoch.number:
             epoch = record.epoch
-            publisher = new_publisher(_through(epochs, epoch), noise, publisher)
+            publisher = follow(publisher, epoch)
         group = record.group
         if group.population != publisher.population or group.turnover != publisher.turnover:
             publisher.update(group.population, turnover=group.turnover - publisher.turnover)
@@ -72,12 +76,12 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
         measured = shown.measured if record.kind == "published" and shown is not None else None
         publisher.replay(record.probe, record.publication, measured)
     if loaded.head.epoch.number != epoch.number:
-        publisher = new_publisher(_through(epochs, loaded.head.epoch), noise, publisher)
+        publisher = follow(publisher, loaded.head.epoch)
     return publisher
 
 
 def rebuild_ledger(loaded: Loaded, epochs: list[Epoch]) -> tuple[Ledger, Population]:
-    """The ledger after the last committed slot, and the population in force; to be looked at, never to be spent from.
+    """Return the ledger after the last committed slot, and the population in force; to be read, never to be spent from.
 
     Much quicker than a whole publisher: nothing is smoothed.
     """
@@ -92,13 +96,7 @@ def rebuild_ledger(loaded: Loaded, epochs: list[Epoch]) -> tuple[Ledger, Populat
 
 
 def follow_ledger(ledger: Ledger, population: Population, record: Record) -> Population:
-    """Charge a ledger with the next committed slot; the population in force in it.
-
-    Args:
-        ledger: as of the slot before.
-        population: in force there.
-        record: the slot.
-    """
+    """Charge a ledger with the slot after that of `population`; return the population in force in it."""
     if record.group.population != population:
         ledger.update(record.group.population)
     ledger.replay(record.probe, record.publication)
@@ -106,13 +104,9 @@ def follow_ledger(ledger: Ledger, population: Population, record: Record) -> Pop
 
 
 def state_interval(publisher: Publisher) -> int:
-    """How many slots may pass between two stored states: larger ledgers are stored less often.
+    """Return how many slots may pass between two stored states: larger ledgers are stored less often.
 
-    A state has two charges per slot of every window, eight bytes each; the bytes written per slot stay below about 128,
-    whatever the windows are. Replaying a slot takes microseconds.
+    A state has two charges per slot of every window, eight bytes each. So the bytes written per slot stay below about
+    128 for all windows. Replaying a slot takes microseconds.
     """
     return max(512, sum(row.window for row in publisher.ledger.rows) // 8)
-
-
-def _through(epochs: list[Epoch], last: Epoch) -> list[Epoch]:
-    return [*(epoch for epoch in epochs if epoch.number < last.number), last]

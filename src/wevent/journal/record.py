@@ -1,15 +1,18 @@
-"""One slot as a journal keeps it: charges and release, never a count; and the hash chain over slots.
+"""Values that go into a journal and come out of it; a slot as it is stored.
 
-A slot is stored as a short `SlotEntry`. The entry names its population, charges and histogram by their SHA-256, and these
-are stored once as blobs. So the chain hash of an entry covers all that the slot shows and charges.
+A record of a slot has its charges and its release, never a count. It is stored as a short `SlotEntry`. The entry names its
+population, charges and histogram by their SHA-256, and these are stored once as blobs. So the chain hash of an entry covers
+everything that the slot shows and charges.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -18,7 +21,7 @@ import numpy.typing as npt
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.mechanism import Measurement, NoiseError
 from wevent.core.requirements import Population, Requirement
-from wevent.journal.terms import Epoch
+from wevent.journal.terms import Epoch, Terms
 from wevent.publisher.confidence import (
     LEVEL,
     OutcomeWord,
@@ -39,12 +42,12 @@ _KIND_OF: dict[OutcomeWord, RecordKind] = {
     "estimated": "repeated",
     "nullified": "nullified",
 }
-_SAMPLE = 512  # values, from which it is told whether compressing helps
+_SAMPLE = 512  # values that show whether compressing helps
 _ZLIB_LEVEL = 2  # of noisy counts 2 to 10 % longer than level 6, in a seventh to a half of its time
 _ESTIMATE = NoiseError("estimate", 0.0, 0.0)  # scale and variance are those of the standard error that is stored
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Shown:
     """The histogram that a slot shows, stored once for the slot that first shows it.
 
@@ -53,46 +56,47 @@ class Shown:
         values: per cell; never −0.0.
         std_error: per cell, None before the first measurement.
         measured: the measurement made in that slot, None if the values changed without one.
+        text: rendered parts, made once and reused by repeats.
     """
 
     slot: int
     values: FloatArray
     std_error: FloatArray | None
     measured: Measurement | None
-    text: dict[str, bytes] = field(default_factory=dict)  # rendered parts, made once and reused by repeats
+    text: dict[str, bytes] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def data(self) -> bytes:
-        """The bytes that are stored."""
-        if "data" not in self.text:
-            self.text["data"] = encode_shown(self)
-        return self.text["data"]
+        """The histogram as it is stored."""
+        return encode_shown(self)
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """The hash that names the histogram in the journal."""
-        if "digest" not in self.text:
-            self.text["digest"] = hashlib.sha256(self.data).digest()
-        return self.text["digest"]
+        return hashlib.sha256(self.data).digest()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Group:
-    """A population in force, with what the chain and the database know of it.
+    """A population in force.
 
     Attributes:
         population: the classes and their sizes.
         turnover: users who joined plus users who left since slot 1 (`Publisher.turnover`).
         data: as JSON, `turnover`, `classes` (window, nano-epsilons, size, users counted in their own class) and
             `unregistered` (see `of`).
-        digest: of the data.
+        text: rendered parts, made once.
     """
 
     population: Population
     turnover: int
     data: bytes
-    digest: bytes
-    text: dict[str, bytes] = field(default_factory=dict)  # rendered parts, made once
+    text: dict[str, bytes] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The hash that names the population in the journal."""
+        return hashlib.sha256(self.data).digest()
 
     @classmethod
     def of(cls, population: Population, turnover: int, unregistered: tuple[int, int, int, int] | None = None) -> Group:
@@ -109,37 +113,33 @@ class Group:
             for (held, size), own in zip(population.items(), population.own.tolist(), strict=True)
         ]
         data = msgspec.json.encode({"turnover": turnover, "classes": rows, "unregistered": unregistered})
-        return cls(population, turnover, data, hashlib.sha256(data).digest())
+        return cls(population, turnover, data)
 
     @classmethod
     def from_data(cls, data: bytes) -> Group:
-        """From stored bytes."""
-        stored = msgspec.json.decode(data, type=_StoredGroup)
-        requirements = [Requirement.from_nano(window, nano) for window, nano, _, _ in stored.classes]
-        sizes, own = ([row[column] for row in stored.classes] for column in (2, 3))
-        population = Population(dict(zip(requirements, sizes, strict=True)), dict(zip(requirements, own, strict=True)))
-        return cls(population, stored.turnover, data, hashlib.sha256(data).digest())
-
-
-class _StoredGroup(msgspec.Struct):
-    turnover: int
-    classes: list[tuple[int, int, int, int]]
+        """Return the group that was stored."""
+        stored = msgspec.json.decode(data)
+        sizes, own = dict[Requirement, int](), dict[Requirement, int]()
+        for window, nano, size, counted in stored["classes"]:
+            requirement = Requirement.from_nano(window, nano)
+            sizes[requirement], own[requirement] = size, counted
+        return cls(Population(sizes, own), stored["turnover"], data)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """A committed slot: all of it is public but nothing of it was, before its transaction ended.
+    """A committed slot. Nothing of it is public before its transaction ends.
 
     Attributes:
         slot: its number.
-        kind: what the step came to, or "elsewhere": released by another copy of the journal, never drawn or emitted.
-        epoch: the terms in force.
+        kind: outcome of the step, or "elsewhere": released by another copy of the journal, never drawn or emitted.
+        epoch: the active configuration version.
         group: the population in force.
         probe, publication: nano-epsilons charged to each class.
         threshold: θ, None without a plan.
         dissimilarity: the noisy distance, None if it was not measured.
         shown: the histogram; None for "elsewhere".
-        measured: the slot of the last measurement behind it, of this epoch; None before the first.
+        measured: the slot of the last measurement behind it, of this version; None before the first.
     """
 
     slot: int
@@ -155,17 +155,17 @@ class Record:
 
     @property
     def outcome(self) -> OutcomeWord:
-        """What the slot came to, in the words of a release."""
+        """The outcome, in the words of a release."""
         assert self.kind != "elsewhere", "a slot released elsewhere has no release"
         return outcome_word(self.kind, estimate=self._is_estimate())
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was measured yet: zeros that say nothing."""
+        """Whether nothing was measured yet: the zeros have no meaning."""
         return self.shown is not None and self.measured is None and self.shown.std_error is None
 
     def interval(self) -> tuple[FloatArray, FloatArray] | None:
-        """The 95 % interval per cell, None where no honest one is known; see `wevent.publisher.confidence`."""
+        """Return the 95 % interval per cell, None without a valid one; see `wevent.publisher.confidence`."""
         shown, terms = self.shown, self.epoch.terms
         if shown is None or shown.std_error is None:
             return None
@@ -178,7 +178,7 @@ class Record:
         return interval_of(shown.values, shown.std_error, law, LEVEL)
 
     def _is_estimate(self) -> bool:
-        """Whether the numbers are a filter's; of a mechanism that is not built in, whether they came without measuring."""
+        """Return whether the numbers are those of a filter, or of a foreign mechanism that did not measure."""
         shown, traits = self.shown, traits_of(self.epoch.terms)
         if shown is None or shown.std_error is None:
             return False
@@ -212,26 +212,9 @@ class Record:
             found[self.shown.digest] = self.shown.data
         return found
 
-    def digest(self, previous: bytes) -> bytes:
-        """Return the chain hash after this slot, given the one before."""
-        return chain_hash(previous, msgspec.msgpack.encode(self.entry()))
-
 
 class SlotEntry(msgspec.Struct, frozen=True, array_like=True):
-    """What is stored of a slot; hashes are SHA-256 of what blobs contain, empty for none.
-
-    Attributes:
-        slot: its number.
-        kind: place in `KINDS`.
-        version: number of the configuration version.
-        version_digest: of the pinned configuration.
-        population: hash of the population.
-        probe, publication: hashes of the charges as little-endian int64; empty if nobody was charged.
-        threshold, dissimilarity: see `Record`.
-        shown: slot that first showed the histogram, 0 without one.
-        histogram: hash of the histogram.
-        measured: slot of the last measurement, 0 for none.
-    """
+    """The payload of a slot, element by element as in docs/reference/journal-format.md; an empty hash names nothing."""
 
     slot: int
     kind: int
@@ -252,28 +235,129 @@ class SlotEntry(msgspec.Struct, frozen=True, array_like=True):
         return tuple(key for key in (self.population, self.probe, self.publication, self.histogram) if key)
 
 
-def chain_hash(previous: bytes, payload: bytes) -> bytes:
-    """Return the chain hash after an entry."""
-    return hashlib.sha256(previous + payload).digest()
+Hook = Callable[[str], None]
+"""Called at each labelled step of the commit protocol. Kill tests use it."""
 
 
-def hash_charges(charges: IntArray) -> bytes:
-    """Return the hash that names charges, empty if nobody was charged."""
-    raw = charges.astype("<i8").tobytes()
-    return hashlib.sha256(raw).digest() if raw.strip(b"\0") else b""
+def no_hook(step: str) -> None:
+    """Do nothing between the steps."""
+
+
+class Batch(NamedTuple):
+    """Slots that one transaction stores.
+
+    Attributes:
+        records: consecutive slots, the next one first.
+        position: input position after them; None leaves it as it is.
+        state: `Publisher.state()` after the last of them, None in most batches.
+        emitted: last slot known to have been emitted.
+    """
+
+    records: Sequence[Record]
+    position: Any
+    state: bytes | None
+    emitted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Head of a journal.
+
+    Attributes:
+        committed: last committed slot, 0 before the first.
+        emitted: last slot known to have been emitted; it may lag behind the truth, never run ahead.
+        position: input position.
+        digest: chain hash after the last committed slot.
+        epoch: the active configuration version.
+        copied: whether this is a backup that was not restored yet.
+        first: first slot still kept (retention drops older ones).
+        unsafe: reasons why the guarantee is weaker: "seeded noise", "start auto", "started over".
+    """
+
+    committed: int
+    emitted: int
+    position: Any
+    digest: bytes
+    epoch: Epoch
+    copied: bool
+    first: int
+    unsafe: tuple[str, ...]
+
+    @property
+    def next_slot(self) -> int:
+        return self.committed + 1
+
+    @property
+    def pinned(self) -> Terms | None:
+        """The pinned configuration, None before the first slot: a start without slots pins nothing."""
+        return self.epoch.terms if self.committed or self.copied else None
+
+
+class Loaded(NamedTuple):
+    """Head of a journal and state to resume from.
+
+    Attributes:
+        head: head of the journal.
+        state: `Publisher.state()` of some committed slot, None before the first was stored.
+        since: slots committed after that state.
+        last: last committed slot.
+    """
+
+    head: Head
+    state: bytes | None
+    since: list[Record]
+    last: Record | None
+
+
+class Emitted(Protocol):
+    """A journal, or a selection of its releases, as an output reads it; see `wevent.journal.Journal`."""
+
+    @property
+    def identity(self) -> str: ...
+
+    def head(self) -> Head: ...
+
+    def releases(self, first: int = 1) -> Iterator[Record]: ...
+
+    def read_note(self) -> bytes: ...
+
+    def write_note(self, data: bytes, *, force: bool = False) -> None: ...
+
+
+class Revision(NamedTuple):
+    """A state of the registry.
+
+    Attributes:
+        number: how often memberships have changed. −1: unknown.
+        chain: hash over all of these states, hexadecimal, so that two copies that went on separately differ.
+    """
+
+    number: int
+    chain: str
+
+
+NO_REVISION = Revision(-1, "")
+
+
+class Writer(NamedTuple):
+    """A process that publishes into a journal, its host, and the time it began."""
+
+    pid: int
+    host: str
+    since: str
 
 
 def of_release(
     release: Release, measured: Measurement | None, epoch: Epoch, group: Group, last: Record | None
 ) -> Record:
-    """The record of a step: the histogram of the last slot is shared if this one shows the same.
+    """Return the record of a step: the histogram of the last slot is shared if this one shows the same.
 
     Args:
-        release: what the publisher made.
+        release: result of the publisher's step.
         measured: `publisher.measured`.
-        epoch: the terms in force.
+        epoch: the active configuration version.
         group: the population in force.
-        last: the slot before, None for the first one of an epoch.
+        last: the slot before, None for the first one of a version.
     """
     shown = None if last is None else last.shown
     if measured is not None or shown is None or not _same(release, shown):
@@ -293,69 +377,70 @@ def of_release(
     )
 
 
-def encode_charges(charges: IntArray) -> bytes:
-    """Charges as little-endian int64, compressed when that is shorter; empty if nothing was charged."""
+def chain_hash(previous: bytes, payload: bytes) -> bytes:
+    """Return the chain hash after an entry."""
+    return hashlib.sha256(previous + payload).digest()
+
+
+def hash_charges(charges: IntArray) -> bytes:
+    """Return the hash that names charges, empty if no user was charged."""
     raw = charges.astype("<i8").tobytes()
-    if not raw.strip(b"\0"):
-        return b""
+    return hashlib.sha256(raw).digest() if raw.strip(b"\0") else b""
+
+
+def encode_charges(charges: IntArray) -> bytes:
+    """Return charges as little-endian int64, compressed when that is shorter."""
+    raw = charges.astype("<i8").tobytes()
     packed = zlib.compress(raw, _ZLIB_LEVEL)
     return b"z" + packed if len(packed) < len(raw) else b"r" + raw
 
 
-def decode_charges(data: bytes | None, classes: int) -> IntArray:
-    """The counterpart of `encode_charges`."""
-    if not data:
-        return np.zeros(classes, dtype=np.int64)
+def decode_charges(data: bytes) -> IntArray:
+    """Return the counterpart of `encode_charges`."""
     raw = zlib.decompress(data[1:]) if data[:1] == b"z" else data[1:]
     return np.frombuffer(raw, dtype="<i8").astype(np.int64)
 
 
 def encode_shown(shown: Shown) -> bytes:
-    """Values, standard error and measurement, each as short as it can be without losing a bit."""
-    measured: Any = None
-    if shown.measured is not None:
-        kind = shown.measured.values.dtype.kind
+    """Return values, standard error and measurement, each as short as it can be without losing a bit."""
+    stored: list[Any] | None = None
+    if (measured := shown.measured) is not None:
+        kind = measured.values.dtype.kind
         exact = kind != "i" or bool((np.abs(shown.values) < 2.0**53).all())  # larger ones are rounded in a histogram
-        same = exact and np.array_equal(shown.measured.values, shown.values)
-        own = None if same else _pack(shown.measured.values)
-        measured = [kind, own, list(shown.measured.error), shown.measured.composition, shown.measured.users]
-        measured += _encode_second(shown.measured)
+        same = exact and np.array_equal(measured.values, shown.values)
+        own = None if same else _pack(measured.values)
+        stored = [kind, own, list(measured.error), measured.composition, measured.users]
+        if measured.anchor is not None or measured.lean is not None:  # a measurement of two sums
+            anchor = None if measured.anchor is None else [_pack(measured.anchor[0]), list(measured.anchor[1])]
+            stored += [anchor, None if measured.lean is None else _pack(measured.lean)]
     error: Any = None
     if shown.std_error is not None:
         first = float(shown.std_error[0])
         error = first if bool((shown.std_error == first).all()) else _pack(shown.std_error)
-    return msgspec.msgpack.encode([_pack(shown.values), error, measured])
+    return msgspec.msgpack.encode([_pack(shown.values), error, stored])
 
 
 def decode_shown(slot: int, data: bytes) -> Shown:
-    """The counterpart of `encode_shown`."""
-    values_data, error, measured_data = msgspec.msgpack.decode(data)
+    """Return the counterpart of `encode_shown`."""
+    values_data, error, stored = msgspec.msgpack.decode(data)
     values = _unpack(values_data)
     std_error = None if error is None else np.full(len(values), error) if isinstance(error, float) else _unpack(error)
     measured = None
-    if measured_data is not None:
-        kind, own, law, *weighed = measured_data  # composition, users, and what there is of a second sum
-        raw = values if own is None else _stored(own)
-        composition, users = weighed[:2] or (0.0, 0)
-        anchor, lean = _decode_second(weighed[2:])
-        typed = raw.astype(np.int64 if kind == "i" else np.float64)
-        measured = Measurement(typed, NoiseError(*law), composition, users, anchor, lean)
-    return Shown(slot, values, std_error, measured, {"data": data})
-
-
-def _encode_second(measured: Measurement) -> list[Any]:
-    """Anchor and lean; nothing for a measurement of one sum, as journals had it before there were two."""
-    if measured.anchor is None and measured.lean is None:
-        return []
-    anchor = None if measured.anchor is None else [_pack(measured.anchor[0]), list(measured.anchor[1])]
-    return [anchor, None if measured.lean is None else _pack(measured.lean)]
-
-
-def _decode_second(stored: list[Any]) -> tuple[tuple[FloatArray, NoiseError] | None, FloatArray | None]:
-    """The counterpart of `_encode_second`."""
-    anchor, lean = stored or (None, None)
-    second = None if anchor is None else (_unpack(anchor[0]), NoiseError(*anchor[1]))
-    return second, None if lean is None else _unpack(lean)
+    if stored is not None:
+        kind, own, law, composition, users, *second = stored
+        anchor, lean = second or (None, None)
+        typed = (values if own is None else _stored(own)).astype(np.int64 if kind == "i" else np.float64)
+        measured = Measurement(
+            typed,
+            NoiseError(*law),
+            composition,
+            users,
+            None if anchor is None else (_unpack(anchor[0]), NoiseError(*anchor[1])),
+            None if lean is None else _unpack(lean),
+        )
+    shown = Shown(slot, values, std_error, measured)
+    vars(shown)["data"] = data  # another zlib may pack the same values differently
+    return shown
 
 
 def _same(release: Release, last: Shown) -> bool:
@@ -367,7 +452,7 @@ def _same(release: Release, last: Shown) -> bool:
 
 
 def _pack(values: npt.NDArray[Any]) -> bytes:
-    """Whole numbers as int64, others as float64; compressed."""
+    """Return whole numbers as int64, others as float64; compressed."""
     whole = values.dtype.kind == "i" or bool(np.all(np.abs(values) < 2.0**53) and np.all(values == np.floor(values)))
     stored = values.astype("<i8" if whole else "<f8")
     sample = stored[:: len(stored) // _SAMPLE + 1].tobytes()
@@ -376,7 +461,7 @@ def _pack(values: npt.NDArray[Any]) -> bytes:
 
 
 def _stored(data: bytes) -> npt.NDArray[Any]:
-    """As they were packed: whole numbers stay whole, whatever their size."""
+    """Return values as they were packed: whole numbers of any size stay whole."""
     return np.frombuffer(zlib.decompress(data[1:]), dtype="<i8" if data[:1] == b"i" else "<f8")
 
 

@@ -7,27 +7,27 @@ and histograms repeat from slot to slot; each is stored once.
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from wevent.core.arrays import IntArray
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal.database import Database, maybe_row, only_row, stored_bytes
 from wevent.journal.record import (
     KINDS,
+    Batch,
     Group,
     Record,
-    Shown,
     SlotEntry,
     chain_hash,
     decode_charges,
     decode_shown,
     hash_charges,
 )
-from wevent.journal.terms import Epoch
+from wevent.journal.terms import Epoch, NewVersion
 
 _PAGE = 64  # slots that are read in one view
 _CACHE_SIZE = 256  # blobs
@@ -40,11 +40,11 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         before, after: chain hashes before the first and after the last of its slots.
         entries: encoded `SlotEntry` of consecutive slots.
-        blobs: hashes and contents of what entries name and is not known to be stored.
+        blobs: hashes and contents of all that entries name and that may not be stored yet.
         position: where the input stands after them, as JSON; None leaves it.
-        state: `Publisher.state()` after the last of them, every now and then.
+        state: `Publisher.state()` after the last of them, None in most transactions.
         emitted: last slot known to have been emitted.
-        version: the pending version that starts with the first slot, encoded; None without one.
+        version: the pending version that starts with the first slot; None without one.
     """
 
     first: int
@@ -55,7 +55,7 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
     position: bytes | None
     state: bytes | None
     emitted: int
-    version: bytes | None = None
+    version: NewVersion | None = None
 
     @property
     def last(self) -> int:
@@ -76,25 +76,23 @@ class SlotLog:
         self.clear_cache()
 
     def clear_cache(self) -> None:
-        """Forget which blobs are stored and what they hold: a transaction was lost, or blobs were deleted."""
-        self._stored: OrderedDict[bytes, None] = OrderedDict()
-        self._values: OrderedDict[tuple[bytes, int], Any] = OrderedDict()
+        """Discard what is known of stored blobs: a transaction was lost, or blobs were deleted."""
+        self._stored = set[bytes]()  # the last ones that were sent
+        self._values = dict[tuple[bytes, int], Any]()  # decoded ones
 
     # Write
 
-    def build(
-        self, records: Iterable[Record], end: tuple[int, bytes], position: Any, state: bytes | None, emitted: int
-    ) -> Transaction:
-        """Return the transaction that appends consecutive slots after `end`, the last slot and its chain hash."""
+    def build(self, batch: Batch, end: tuple[int, bytes]) -> Transaction:
+        """Return the transaction that appends slots after `end`, the last slot and its chain hash."""
         first, chain = end[0] + 1, end[1]
         entries, blobs = [], dict[bytes, bytes]()
-        for record in records:
+        for record in batch.records:
             payload = msgspec.msgpack.encode(record.entry())
             chain = chain_hash(chain, payload)
             entries.append(payload)
             blobs.update((key, data) for key, data in record.blobs().items() if key not in self._stored)
-        place = None if position is None else msgspec.json.encode(position)
-        return Transaction(first, end[1], chain, entries, list(blobs.items()), place, state, emitted)
+        position = None if batch.position is None else msgspec.json.encode(batch.position)
+        return Transaction(first, end[1], chain, entries, list(blobs.items()), position, batch.state, batch.emitted)
 
     def append(self, transaction: Transaction) -> None:
         """Store a transaction; a slot that is there already fails it."""
@@ -104,7 +102,9 @@ class SlotLog:
             rows.append((slot, payload, chain))
         self._database.executemany("INSERT INTO blobs VALUES (?, ?) ON CONFLICT DO NOTHING", transaction.blobs)
         self._database.executemany("INSERT INTO slots VALUES (?, ?, ?)", rows)
-        self._remember(key for key, _ in transaction.blobs)
+        if len(self._stored) > _CACHE_SIZE:
+            self._stored.clear()
+        self._stored.update(key for key, _ in transaction.blobs)
 
     def advance(self, transaction: Transaction) -> None:
         """Store the end of the chain, the input position, and the state if there is one."""
@@ -137,8 +137,9 @@ class SlotLog:
 
     def end(self) -> tuple[int, bytes]:
         """Return the last committed slot and its chain hash."""
-        committed, chain = only_row(self._database, "SELECT committed, chain FROM head")
-        return committed, stored_bytes(chain)
+        with self._database.readable():
+            committed, chain = only_row(self._database, "SELECT committed, chain FROM head")
+            return committed, stored_bytes(chain)
 
     def chain_at(self, slot: int) -> bytes | None:
         """Return the chain hash after a kept slot, or right before the first one; None elsewhere."""
@@ -173,8 +174,7 @@ class SlotLog:
             page, damage = self._database.read(lambda slot=wanted: self._page(slot))  # type: ignore[misc]
             if page and wanted > first and page[0].slot != wanted:
                 raise StorageFailed(
-                    f"slot {wanted} to stay while releases are read",
-                    "a publisher that dropped it (--keep)",
+                    f"The publisher dropped slot {wanted} while releases were read (--keep).",
                     "Read them again, or publish with a larger --keep.",
                     path=self._database.name,
                 )
@@ -209,78 +209,53 @@ class SlotLog:
         return page, None
 
     def _fetch(self, payloads: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Return the blobs of a page with one query."""
-        wanted = {key for payload in payloads for key in _decode_entry(payload).blobs} - self._cached_keys()
+        """Return the blobs of a page with one query, except those that are cached."""
+        wanted = {key for payload in payloads for key in _decode_entry(payload).blobs}
+        wanted -= {key for key, _ in self._values}
         if not wanted:
             return {}
         query = f"SELECT hash, data FROM blobs WHERE hash IN ({', '.join('?' * len(wanted))})"
         return {stored_bytes(key): stored_bytes(data) for key, data in self._database.execute(query, tuple(wanted))}
 
-    def _cached_keys(self) -> set[bytes]:
-        return {key for key, _ in self._values}
-
     def _to_record(self, entry: SlotEntry, blobs: dict[bytes, bytes]) -> Record:
         version = self._version_of(entry.version)
         if version.digest != entry.version_digest:
             raise self._database.damaged()
-        group: Group = self._value(entry.population, 0, blobs, Group.from_data, _digest_of)
-        classes, shown = len(group.population), None
-
-        def charges(key: bytes) -> IntArray:
-            if not key:
-                return decode_charges(None, classes)
-            found: IntArray = self._value(key, classes, blobs, lambda data: decode_charges(data, classes), hash_charges)
-            return found
-
-        if entry.histogram:
-            shown = self._value(
-                entry.histogram, entry.shown, blobs, lambda data: decode_shown(entry.shown, data), _digest_of
-            )
+        group: Group = self._value(entry.population, 0, blobs, Group.from_data)
+        probe, publication = (
+            self._value(key, 0, blobs, decode_charges) if key else np.zeros(len(group.population), dtype=np.int64)
+            for key in (entry.probe, entry.publication)
+        )
         return Record(
             entry.slot,
             KINDS[entry.kind],
             version,
             group,
-            charges(entry.probe),
-            charges(entry.publication),
+            probe,
+            publication,
             entry.threshold,
             entry.dissimilarity,
-            shown,
+            self._value(entry.histogram, entry.shown, blobs, partial(decode_shown, entry.shown))
+            if entry.histogram
+            else None,
             entry.measured or None,
         )
 
-    def _value(
-        self,
-        key: bytes,
-        number: int,
-        blobs: dict[bytes, bytes],
-        decode: Callable[[bytes], Any],
-        digest_of: Callable[[Any], bytes],
-    ) -> Any:
-        """Return what a blob holds, checked against its hash; recent ones are cached under hash and number."""
-        found = self._values.get((key, number))
+    def _value(self, key: bytes, slot: int, blobs: dict[bytes, bytes], decode: Callable[[bytes], Any]) -> Any:
+        """Return what a blob holds, checked against its hash; recent ones are cached, histograms by their slot too."""
+        found = self._values.get((key, slot))
         if found is None:
             data = blobs.get(key)
             if data is None:
                 data = stored_bytes(only_row(self._database, "SELECT data FROM blobs WHERE hash = ?", (key,))[0])
-            found = self._values[key, number] = decode(data)
-            if digest_of(found) != key:
-                del self._values[key, number]
+            found = decode(data)
+            digest = hash_charges(found) if isinstance(found, np.ndarray) else found.digest
+            if digest != key:
                 raise self._database.damaged()
-            if len(self._values) > _CACHE_SIZE:
-                self._values.popitem(last=False)
-        self._values.move_to_end((key, number))
+            if len(self._values) >= _CACHE_SIZE:
+                self._values.clear()
+            self._values[key, slot] = found
         return found
-
-    def _remember(self, keys: Iterable[bytes]) -> None:
-        for key in keys:
-            self._stored[key] = None
-        while len(self._stored) > _CACHE_SIZE:
-            self._stored.popitem(last=False)
-
-
-def _digest_of(value: Group | Shown) -> bytes:
-    return value.digest
 
 
 def _decode_entry(payload: Any) -> SlotEntry:

@@ -14,9 +14,9 @@ import apsw
 from wevent.errors import InvalidJournal, StorageFailed, WeventError
 from wevent.file_io import storage_errors
 from wevent.journal.backup import copy_journal, own_files
-from wevent.journal.contents import Batch, Hook, Writer, no_hook
-from wevent.journal.journal import SqlJournal
-from wevent.journal.metadata import begin_rows
+from wevent.journal.database import begin_rows
+from wevent.journal.journal import Journal
+from wevent.journal.record import Batch, Hook, Writer, no_hook
 from wevent.journal.sqlite_database import LOG_LIMIT, SqliteDatabase, create_tables
 from wevent.journal.witness import (
     WitnessFile,
@@ -30,8 +30,8 @@ from wevent.journal.witness import (
 )
 
 
-class SqliteJournal(SqlJournal):
-    """A journal file; see `wevent.journal.contract.Journal`. Arguments and errors: those of `wevent.journal.open_journal`.
+class SqliteJournal(Journal):
+    """A journal file; see `wevent.journal.journal.Journal`. Arguments and errors: those of `wevent.journal.open_journal`.
 
     Args:
         path: the file; made on the first `begin` if it does not exist.

@@ -1,23 +1,38 @@
-"""The terms a journal pins: what the promise rests on and must not change unnoticed (spec 10)."""
+"""Configuration versions of a journal: the pinned settings that the guarantee rests on (spec 10). Pure."""
 
 from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Iterable
+import logging
+import platform
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from wevent.core.requirements import Levels, Requirement
-from wevent.core.settings import Options, option_kinds, option_text
-from wevent.errors import InvalidJournal, SettingsDiffer
-from wevent.people.classes import ClassHistory, Restore, VersionClasses, find_unregistered_class
+from wevent.core.budget import NANO
+from wevent.core.requirements import Levels
+from wevent.core.settings import Options, option_kinds, option_text, option_values
+from wevent.errors import InvalidJournal, InvalidRequirement, SettingsDiffer
+from wevent.people.classes import ClassHistory, Key, Restore, VersionClasses, find_unregistered_class
+from wevent.people.membership import Change
+
+if TYPE_CHECKING:
+    from wevent.journal.journal import Journal
+
+_log = logging.getLogger("wevent.journal.terms")
 
 SEEDED = "seeded noise"
-"""What the privacy statement says of a journal that drew noise which can be repeated."""
+"""Entry of the privacy statement for a journal that drew noise which can be repeated."""
+
+_RELATIONS = {
+    "add_remove": "in some slots of one span of `window` slots a user is in a cell in one stream and absent in the "
+    "other; hiding which cell a present user was in costs up to twice epsilon",
+    "replace": "in the slots of one span of `window` slots a user's record is any other",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,32 +58,26 @@ class Terms(Options):
     unknown_users: int = 0
 
     @property
-    def requirements(self) -> tuple[Requirement, ...]:
-        """The declared classes."""
-        return tuple(Requirement.from_nano(*key) for key in self.declared)
-
-    @property
     def widest(self) -> int:
         """The widest declared window."""
         return max(window for window, _ in self.declared)
 
     @property
     def number_of_cells(self) -> int:
-        """How many there are."""
         return self.cells if isinstance(self.cells, int) else len(self.cells)
 
     @property
     def has_clock(self) -> bool:
-        """Whether slots have times; with a slot column they have numbers alone."""
+        """True if slots have times; with a slot column they have numbers alone."""
         return (self.origin_us, self.length_us) != NO_CLOCK
 
     @property
     def slot_length_us(self) -> int | None:
-        """How long a slot is, None without a clock."""
+        """The length of a slot, None without a clock."""
         return self.length_us if self.has_clock else None
 
     def slot_span(self, slot: int) -> tuple[str | None, str | None]:
-        """Where a slot starts and where it ends, in UTC; None for both without a clock."""
+        """Return the start and the end of a slot, in UTC; None for both without a clock."""
         if not self.has_clock:
             return None, None
         start = self.origin_us + (slot - 1) * self.length_us
@@ -81,13 +90,13 @@ class Terms(Options):
 
     @property
     def level_table(self) -> Levels | None:
-        """The words that people may choose and what they stand for, None if only numbers were declared."""
+        """The levels that users may choose, None if only numbers were declared."""
         if self.levels is None:
             return None
         return Levels(self.levels["privacy"], self.levels["window"], self.levels.get("combined", {}))
 
     def differing(self, other: Terms) -> list[str]:
-        """The names of the settings in which two terms differ."""
+        """Return the names of the settings in which two terms differ."""
         mine, its = msgspec.to_builtins(self, enc_hook=str), msgspec.to_builtins(other, enc_hook=str)
         return [name for name in (*PERMANENT, *EPOCHAL) if mine[name] != its[name]]
 
@@ -95,21 +104,20 @@ class Terms(Options):
         """Refuse to resume with other settings, naming them.
 
         Raises:
-            SettingsDiffer: with the names, and which of them no epoch can change.
+            SettingsDiffer: with the names, and those of them that no version can change.
         """
         names = self.differing(other)
         if not names:
             return
-        permanent = [name for name in names if name in PERMANENT]
+        permanent = tuple(name for name in names if name in PERMANENT)
         shown = ", ".join(_shown(name, self, other) for name in names)
         raise SettingsDiffer(
-            "the settings this journal was started with",
-            f"others: {shown}",
+            f"The settings differ from those that this journal was started with: {shown}.",
             "These stay for the life of a journal: use them again, or start another journal (epsilons then add up)."
             if permanent
             else "Use them again, or say --new-epoch to go on with the new ones (every charge is kept).",
             names=tuple(names),
-            permanent=tuple(permanent),
+            permanent=permanent,
         )
 
 
@@ -117,20 +125,20 @@ NO_CLOCK = (0, 1)
 """Origin and length of slots that have numbers and no times: settings give no slot less than a millisecond."""
 
 PERMANENT = ("stream", "origin_us", "length_us", *(name for name, kind in option_kinds().items() if kind.permanent))
-"""What stays for the life of a journal: its charges mean nothing under other values."""
+"""Settings that stay for the life of a journal: its charges mean nothing under other values."""
 
 EPOCHAL = tuple(entry.name for entry in fields(Terms) if entry.name not in PERMANENT)
-"""What an explicit new epoch may change; every charge stays."""
+"""Settings that a new configuration version may change; every charge stays."""
 
 
 class Epoch(msgspec.Struct, frozen=True, dict=True):
-    """Terms in force from a slot on.
+    """A configuration version.
 
     Attributes:
         number: 1, 2, 3, …
         first: its first slot.
-        terms: the settings.
-        text: the terms as they are stored; a later version of this program knows more options than the journal.
+        terms: its settings.
+        text: the settings as they are stored; a later version of this program has more options than the journal.
     """
 
     number: int
@@ -140,12 +148,11 @@ class Epoch(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def digest(self) -> bytes:
-        """What the hash chain knows of it."""
+        """Hash of the settings; the hash chain covers it."""
         return hashlib.sha256(self.text or encode_terms(self.terms)).digest()
 
     @cached_property
     def classes(self) -> VersionClasses:
-        """Classes of users."""
         declared, terms = frozenset(self.terms.declared), self.terms
         return VersionClasses(
             self.first, declared, find_unregistered_class(declared, terms.unknown_users, terms.neighbours)
@@ -165,44 +172,54 @@ def hash_versions(epochs: Iterable[Epoch], restores: Iterable[Restore] = ()) -> 
 
 
 def encode_terms(terms: Terms) -> bytes:
-    """Canonical JSON: sorted keys, no spaces; what is stored and hashed."""
+    """Return canonical JSON: sorted keys, no spaces. It is stored and hashed."""
     return msgspec.json.encode(terms, order="sorted", enc_hook=str)
 
 
 def decode_terms(data: bytes | str) -> Terms:
-    """The counterpart of `encode_terms`; an option that the journal does not know has its default.
+    """Return the counterpart of `encode_terms`; an option that the journal lacks has its default.
 
     Raises:
-        InvalidJournal: for an option that this program does not know.
+        InvalidJournal: for an option that this version lacks.
     """
     unknown = sorted(msgspec.json.decode(data).keys() - {*PERMANENT, *EPOCHAL})
     if unknown:
         raise InvalidJournal(
-            "a journal with options that this version knows",
-            f"one with {', '.join(unknown)}",
+            f"This version does not have options of the journal: {', '.join(unknown)}.",
             "Upgrade wevent; the journal is untouched.",
         )
     return replace(msgspec.json.decode(data, type=Terms))  # decoded, an object has no default of its own to be compared
 
 
 def levels_to_plain(levels: Levels | None) -> dict[str, dict[str, Any]] | None:
-    """A level table as it is pinned: epsilons as text, so that 0.1 stays 0.1."""
+    """Return a level table as it is pinned: epsilons as text, so that 0.1 stays 0.1."""
     if levels is None:
         return None
     plain: dict[str, dict[str, Any]] = {
         "privacy": {word: str(epsilon) for word, epsilon in levels.privacy.items()},
         "window": dict(levels.window),
     }
-    return {**plain, "combined": dict(levels.combined)} if levels.combined else plain  # as journals had it before
-
-
-_TIMES = {"length_us": "slot", "origin_us": "start"}  # the names people know
+    return {**plain, "combined": dict(levels.combined)} if levels.combined else plain
 
 
 def time_text(time_us: int) -> str:
-    """Microseconds since 1970 as text, in UTC."""
+    """Return microseconds since 1970 as text, in UTC."""
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=time_us)
     return moment.isoformat(timespec="microseconds" if moment.microsecond else "seconds") + "Z"
+
+
+def _shown(name: str, mine: Terms, its: Terms) -> str:
+    values = [getattr(terms, name) for terms in (mine, its)]
+    if len("".join(map(str, values))) > 80:
+        return f"{name} (differs)"
+    if name in ("origin_us", "length_us"):
+        text = time_text if name == "origin_us" else _seconds_text
+        values = [
+            text(value) if terms.has_clock else "slot numbers" for value, terms in zip(values, (mine, its), strict=True)
+        ]
+        name = "start" if name == "origin_us" else "slot"
+    before, after = map(option_text, values)
+    return f"{name} ({before} in the journal, {after} now)"
 
 
 def _seconds_text(length_us: int) -> str:
@@ -210,14 +227,123 @@ def _seconds_text(length_us: int) -> str:
     return f"{whole}.{part:06d}".rstrip("0").rstrip(".") + "s"
 
 
-def _shown(name: str, mine: Terms, its: Terms) -> str:
-    before, after = getattr(mine, name), getattr(its, name)
-    if len(f"{before}{after}") > 80:
-        return f"{name} (differs)"
-    if name in _TIMES:
-        text = time_text if name == "origin_us" else _seconds_text
-        before, after = (
-            text(value) if terms.has_clock else "slot numbers" for value, terms in ((before, mine), (after, its))
+class NewVersion(msgspec.Struct, frozen=True, array_like=True, dict=True):
+    """A configuration version that begins, and the changes of the registry that come with it.
+
+    Attributes:
+        number: its number.
+        first: its first slot.
+        terms: its settings, encoded.
+        unsafe: reasons why the guarantee is weaker.
+        changes: changes of the registry.
+        imported: digest of the requirements file that they come from.
+        imported_before: digest of the file that was imported last when the version was requested.
+        held_after: last request that the registry may apply before its first slot.
+    """
+
+    number: int
+    first: int
+    terms: bytes
+    unsafe: tuple[str, ...]
+    changes: list[Change]
+    imported: bytes | None = None
+    imported_before: bytes | None = None
+    held_after: int | None = None
+
+    @cached_property
+    def epoch(self) -> Epoch:
+        """The version without its changes."""
+        return Epoch(self.number, self.first, decode_terms(self.terms), self.terms)
+
+
+def changes_to_queue(
+    terms: Terms, changes: Iterable[Change], since: Iterable[Change], levels: Mapping[str, str | None] | None
+) -> list[Change]:
+    """Return the changes to queue with the first slot of a version: the requests made meanwhile, then its own changes.
+
+    A user who requested anything meanwhile gets that, and none of the version's changes. A requested level has the numbers
+    of the version's table; a level that it lacks keeps the numbers it had. After another requirements file was imported
+    meanwhile, only new numbers of levels that users hold are left of the version's changes: that file is the later one.
+
+    ▲ A request for a class that the version does not declare becomes "remove": no user counts under a weaker requirement
+    than the requested one, and the publisher goes on.
+
+    Args:
+        terms: settings of the version.
+        changes: its own changes.
+        since: the requests, in order.
+        levels: the level that every member holds, if another file was imported meanwhile; None otherwise.
+    """
+    requests, refused = list[Change](), set[Key]()
+    for change in since:
+        if change.level is not None and terms.level_table is not None:
+            try:
+                change = change._replace(key=terms.level_table.choose(change.level).key)
+            except InvalidRequirement:
+                change = change._replace(level=None)
+        if change.key is not None and change.key not in terms.declared:
+            refused.add(change.key)
+            change = Change("remove", change.user)
+        requests.append(change)
+    for window, nano in sorted(refused):
+        _log.warning(
+            "while an epoch began, a requirement was requested that its terms do not allow: window %d, epsilon %g. The user "
+            "is not counted until a request for a declared one (private: do not publish this line)",
+            window,
+            nano / NANO,
         )
-        name = _TIMES[name]
-    return f"{name} ({option_text(before)} in the journal, {option_text(after)} now)"
+    asked = {change.user for change in requests}
+    kept = (change for change in changes if change.user not in asked)
+    if levels is not None:
+        kept = (change for change in kept if change.level is not None and levels.get(change.user) == change.level)
+    return [*requests, *kept]
+
+
+def privacy_statement(journal: Journal) -> dict[str, Any]:
+    """Return everything that a reader of the releases may want to know about their privacy (spec 1 and 10)."""
+    head = journal.head()
+    terms = head.epoch.terms
+    return {
+        "promise": "(w, epsilon)-EPDP: for every user and any two neighbouring streams the probability of any set of "
+        "outputs differs by at most a factor e^epsilon, epsilon and window being the user's own",
+        "neighbours": terms.neighbours,
+        "neighbouring_streams": _RELATIONS[terms.neighbours],
+        "sensitivity": terms.sensitivity,
+        "max_cells_per_user": terms.max_cells_per_user,
+        "stream": terms.stream,
+        "slot_length_us": terms.slot_length_us,
+        "slot_origin": time_text(terms.origin_us) if terms.has_clock else None,
+        "epochs": [_public(epoch) for epoch in journal.epochs()],
+        "slots": head.committed,
+        "charges": "integer nano-epsilons; every window of every class stays within its epsilon (wevent audit)",
+        "composition": "another journal over the same people adds its epsilons to these",
+        "unsafe": list(head.unsafe),
+        "versions": program_versions(),
+    }
+
+
+def _public(epoch: Epoch) -> dict[str, Any]:
+    terms, unregistered = epoch.terms, epoch.classes.unregistered
+    return {
+        "number": epoch.number,
+        "first_slot": epoch.first,
+        **option_values(terms),
+        "cells": terms.number_of_cells,
+        "classes": [{"window": window, "epsilon": nano / NANO} for window, nano in terms.declared],
+        "unknown_users": None
+        if unregistered is None
+        else {"number": terms.unknown_users, "window": unregistered[0], "epsilon": unregistered[1] / NANO},
+    }
+
+
+def program_versions() -> dict[str, str]:
+    """Return the versions of the programs that make releases."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, seldom needed
+
+    found = {"python": platform.python_version()}
+    for package in ("wevent", "opendp"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found

@@ -27,9 +27,8 @@ import msgspec
 
 from wevent.errors import InvalidOption, JournalLocked, StaleJournal, StorageFailed
 from wevent.file_io import read_at, storage_errors, write_at
-from wevent.journal.contents import NO_REVISION, Revision, Writer
-from wevent.journal.database import Database, only_row
-from wevent.journal.metadata import Facts
+from wevent.journal.database import Database, Facts, only_row
+from wevent.journal.record import NO_REVISION, Revision, Writer
 
 try:
     import fcntl

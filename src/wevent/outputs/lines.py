@@ -16,8 +16,7 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray
 from wevent.core.budget import decimal_text
-from wevent.journal.contract import Emitted
-from wevent.journal.record import Group, Record
+from wevent.journal.record import Emitted, Group, Record
 
 FORMAT = 2
 """Version of the formats."""

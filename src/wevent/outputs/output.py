@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from wevent.errors import InvalidOutput, ReaderGone, StaleJournal, StorageFailed, may_pass
-from wevent.journal.contract import Emitted
-from wevent.journal.record import Record
+from wevent.journal.record import Emitted, Record
 from wevent.outputs.lines import ndjson_line, released_records
 
 _REMEDY = "Releases are safe in the journal: make room or the folder writable, and run the same command again."

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wevent.file_io import atomic_write
-from wevent.journal.contract import Emitted
+from wevent.journal.record import Emitted
 from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, csv_lines, released_records
 from wevent.outputs.output import Output, ahead, clear_errors, dropped, not_ours, refuse_special, unwritable
 

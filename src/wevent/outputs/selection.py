@@ -10,9 +10,8 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.errors import InvalidCells, InvalidOption
-from wevent.journal.contents import Head
-from wevent.journal.contract import Journal
-from wevent.journal.record import Record, Shown
+from wevent.journal import Journal
+from wevent.journal.record import Head, Record, Shown
 from wevent.journal.terms import Epoch
 from wevent.outputs.lines import cell_labels
 from wevent.settings.values import parse_time

@@ -34,8 +34,7 @@ import msgspec
 
 from wevent.errors import InvalidOutput
 from wevent.file_io import atomic_write
-from wevent.journal.contract import Emitted
-from wevent.journal.record import Record
+from wevent.journal.record import Emitted, Record
 from wevent.outputs.lines import CSV_HEADER, CSV_OPENING, NDJSON_OPENING, csv_lines, ndjson_line, released_records
 from wevent.outputs.output import Output, ahead, changed, clear_errors, dropped, not_ours, refuse_special
 

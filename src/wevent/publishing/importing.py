@@ -14,7 +14,7 @@ import numpy as np
 
 from wevent.core.requirements import Levels
 from wevent.errors import InvalidInput, InvalidMembership
-from wevent.journal.contract import Journal
+from wevent.journal import Journal
 from wevent.journal.terms import Terms, levels_to_plain
 from wevent.people.classes import Key
 from wevent.people.membership import Change, Changes, Enrolment, check_declared, differences

@@ -22,10 +22,9 @@ from typing import NamedTuple
 from wevent.core.mechanism import NoiseSource
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidOption, JournalUnreachable, StorageFailed
-from wevent.journal.contents import Batch, Hook, no_hook
-from wevent.journal.contract import Journal
+from wevent.journal import Journal
 from wevent.journal.rebuild import rebuild_publisher, state_interval
-from wevent.journal.record import Group, Record, of_release
+from wevent.journal.record import Batch, Group, Hook, Record, no_hook, of_release
 from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
 from wevent.publishing.due import DueMoments

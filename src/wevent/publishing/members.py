@@ -6,7 +6,7 @@ import logging
 from typing import NamedTuple
 
 from wevent.counting.roster import Roster
-from wevent.journal.contract import Registry
+from wevent.journal import Registry
 from wevent.journal.terms import Epoch, Terms, class_history
 from wevent.people.membership import KnownIds
 from wevent.people.rosters import Rosters

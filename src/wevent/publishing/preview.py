@@ -14,7 +14,7 @@ import numpy as np
 from wevent.core.budget import NANO
 from wevent.core.ledger import count_typical
 from wevent.core.settings import Options
-from wevent.journal.contract import Journal
+from wevent.journal import Journal
 from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key, find_counting_class
 from wevent.people.membership import (

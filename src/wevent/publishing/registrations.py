@@ -14,7 +14,7 @@ from typing import NamedTuple
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked, NotRegistered
 from wevent.journal import Journal, JournalPlace, Terms, open_journal
-from wevent.journal.contents import Head
+from wevent.journal.record import Head
 from wevent.journal.terms import class_history
 from wevent.people.classes import Key
 from wevent.people.membership import Change, check_declared, check_id

@@ -10,7 +10,7 @@ from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import Options, option_kinds, option_values
 from wevent.core.suitability import complete
 from wevent.errors import InvalidJournal, InvalidMembership, InvalidSettings
-from wevent.journal.contract import Journal
+from wevent.journal import Journal
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import PERMANENT, SEEDED, Epoch, Terms, levels_to_plain
 from wevent.people.classes import Key

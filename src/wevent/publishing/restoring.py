@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal.backup import copy_backup, move_in, put_aside, remove_partial, to_one_file
-from wevent.journal.contents import NO_REVISION, Hook, no_hook
 from wevent.journal.place import JournalPlace, journal_file
+from wevent.journal.record import NO_REVISION, Hook, no_hook
 from wevent.journal.sqlite_journal import SqliteJournal
 from wevent.journal.witness import WitnessFile, read_witness, release_witness, take_witness, witness_path
 from wevent.publishing.event_stores import open_sweeper

@@ -15,11 +15,10 @@ import numpy as np
 from wevent.core.limits import MAX_WINDOW
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidOption, InvalidPopulation, StaleJournal
-from wevent.journal.contents import Batch, Revision
-from wevent.journal.contract import Journal
+from wevent.journal import Journal
 from wevent.journal.place import is_address
 from wevent.journal.rebuild import rebuild_publisher
-from wevent.journal.record import Group, Record
+from wevent.journal.record import Batch, Group, Record, Revision
 from wevent.journal.terms import class_history, hash_versions
 from wevent.journal.witness import WitnessRecord
 from wevent.people.classes import Restore, to_requirements

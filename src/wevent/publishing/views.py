@@ -11,9 +11,9 @@ import msgspec
 from wevent.core.budget import NANO
 from wevent.core.ledger import Ledger
 from wevent.core.requirements import Levels, Population
-from wevent.journal.contents import Loaded
-from wevent.journal.contract import Journal
+from wevent.journal import Journal
 from wevent.journal.rebuild import follow_ledger, rebuild_ledger
+from wevent.journal.record import Loaded
 from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key
 from wevent.people.membership import Boundary, Change, Membership, drop_expired, find_current

@@ -21,7 +21,7 @@ from fastapi.staticfiles import StaticFiles
 
 from wevent.core.budget import decimal_text
 from wevent.journal import Journal
-from wevent.journal.statement import versions
+from wevent.journal.terms import program_versions
 from wevent.publishing.views import read_levels
 from wevent.schemas import BudgetTable, Health, Overview, Readiness
 from wevent.service.access import needs
@@ -100,7 +100,7 @@ def _overview_facts(journal: Journal) -> dict[str, Any]:
         "unsafe": list(head.unsafe),
         "writer_since": None if writer is None else writer.since,
         "writer_host": None if writer is None else writer.host,
-        "versions": versions(),
+        "versions": program_versions(),
     }
 
 

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from wevent import __version__
 from wevent.counting.cells import split_labels
 from wevent.journal import Journal
-from wevent.journal.statement import privacy_statement
+from wevent.journal.terms import privacy_statement
 from wevent.outputs import ParquetOutput
 from wevent.outputs.lines import CSV_HEADER, cell_labels, csv_lines, ndjson_line
 from wevent.outputs.selection import Selection, parse_slots

@@ -13,7 +13,7 @@ from tests.support.window_checker import violated_windows
 from wevent.errors import JournalLocked
 from wevent.journal import Journal
 from wevent.journal.rebuild import rebuild_publisher
-from wevent.journal.statement import privacy_statement
+from wevent.journal.terms import privacy_statement
 from wevent.outputs.lines import ndjson_line
 from wevent.people.membership import Change
 from wevent.publishing import loop

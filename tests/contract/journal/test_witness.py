@@ -11,7 +11,7 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms, want
 from wevent.errors import StaleJournal
 from wevent.journal import Journal
-from wevent.journal.contents import NO_REVISION, Batch
+from wevent.journal.record import NO_REVISION, Batch
 from wevent.journal.terms import class_history, hash_versions
 from wevent.people.classes import Restore
 from wevent.people.membership import Change

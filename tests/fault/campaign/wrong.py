@@ -9,7 +9,7 @@ from typing import Any
 from tests.fault.broken import EmitsBeforeCommit, StoresChargesApart
 from tests.fault.campaign.commands import unchanged
 from wevent.journal import Batch
-from wevent.journal.contents import Hook, no_hook
+from wevent.journal.record import Hook, no_hook
 from wevent.journal.slots import Transaction
 
 _EFFECTS_BETWEEN = 200
@@ -45,16 +45,16 @@ class _ChargesMuchLater(StoresChargesApart):
 
 def late_witness() -> None:
     """The witness is told how far the journal is when a run starts only: one that lost its end later goes unnoticed."""
-    from wevent.journal.journal import SqlJournal
+    from wevent.journal.journal import Journal
 
-    write_ahead, told = SqlJournal._write_ahead, list[SqlJournal]()
+    write_ahead, told = Journal._write_ahead, list[Journal]()
 
-    def write_once(journal: SqlJournal, transaction: Transaction) -> None:
+    def write_once(journal: Journal, transaction: Transaction) -> None:
         if journal not in told:
             told.append(journal)
             write_ahead(journal, transaction)
 
-    SqlJournal._write_ahead = write_once  # type: ignore[method-assign]
+    Journal._write_ahead = write_once  # type: ignore[method-assign]
 
 
 def no_sync() -> None:

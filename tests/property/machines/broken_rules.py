@@ -15,8 +15,8 @@ from tests.property.machines.life_machine import LifeMachine
 from tests.property.machines.stores import MemoryStore
 from tests.support.broken_lives import BROKEN
 from tests.support.memory_journal import MemoryJournal
-from wevent.journal.contents import Batch, Hook, no_hook
-from wevent.journal.contract import Journal
+from wevent.journal import Journal
+from wevent.journal.record import Batch, Hook, no_hook
 from wevent.people import membership
 from wevent.publishing import staleness
 

@@ -22,9 +22,8 @@ from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.counting.string_column import StringColumn
 from wevent.journal import SqliteJournal, Terms
-from wevent.journal.contents import Head, Loaded, Revision
 from wevent.journal.rebuild import new_publisher
-from wevent.journal.record import Record
+from wevent.journal.record import Head, Loaded, Record, Revision
 from wevent.journal.terms import Epoch, hash_versions
 from wevent.journal.witness import WitnessRecord
 from wevent.people.classes import ClassHistory, Restore

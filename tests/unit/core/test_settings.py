@@ -11,8 +11,7 @@ from tests.support.synthetic import make_journal
 from wevent import InvalidOption, Population, Publisher, Requirement
 from wevent.cli.publish import command
 from wevent.core.settings import Options, check_value, option_kinds, option_values
-from wevent.journal.statement import privacy_statement
-from wevent.journal.terms import Terms
+from wevent.journal.terms import Terms, privacy_statement
 from wevent.publisher.state import State
 from wevent.settings import Settings
 from wevent.settings.declaration import SETTINGS

@@ -13,8 +13,16 @@ from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make
 from tests.support.window_checker import violated_windows
 from wevent.errors import InvalidJournal, InvalidOption, SettingsDiffer
 from wevent.journal import SqliteJournal
-from wevent.journal.statement import privacy_statement
-from wevent.journal.terms import EPOCHAL, PERMANENT, Epoch, Terms, decode_terms, encode_terms, hash_versions
+from wevent.journal.terms import (
+    EPOCHAL,
+    PERMANENT,
+    Epoch,
+    Terms,
+    decode_terms,
+    encode_terms,
+    hash_versions,
+    privacy_statement,
+)
 from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
@@ -216,5 +224,5 @@ def test_a_journal_from_before_an_option_keeps_its_digest() -> None:
 
 def test_a_journal_with_an_option_of_a_later_version_is_refused() -> None:
     text = encode_terms(make_terms()).replace(b'"refund":false', b'"refund":false,"rebate":true')
-    with pytest.raises(InvalidJournal, match=r"one with rebate\. Upgrade"):
+    with pytest.raises(InvalidJournal, match=r"options of the journal: rebate\. Upgrade"):
         decode_terms(text)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from wevent.journal import witness
-from wevent.journal.contents import Revision, Writer
+from wevent.journal.record import Revision, Writer
 from wevent.journal.witness import WitnessFile, WitnessRecord
 
 SECTOR = 512

@@ -211,7 +211,7 @@ def test_seeded_noise_is_a_violation(tmp_path: Path) -> None:
 
 def test_a_retained_part_is_audited(path: Path) -> None:
     from wevent.journal import SqliteJournal
-    from wevent.journal.contents import Batch
+    from wevent.journal.record import Batch
 
     with SqliteJournal(path, write=True) as journal:
         from wevent.journal.rebuild import rebuild_publisher

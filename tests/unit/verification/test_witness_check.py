@@ -14,7 +14,7 @@ from tests.support.commands import call
 from tests.support.stored_slots import cut_end
 from tests.support.synthetic import SyntheticSource, make_journal
 from wevent.journal import SqliteJournal
-from wevent.journal.contents import Hook, no_hook
+from wevent.journal.record import Hook, no_hook
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
 from wevent.verification import audit_journal

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from wevent.journal.contents import Writer
 from wevent.journal.lease import Holder
+from wevent.journal.record import Writer
 
 NOBODYS_PID = 1 << 30
 

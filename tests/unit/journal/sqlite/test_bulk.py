@@ -19,7 +19,7 @@ from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.sqlite_database import transaction
 from wevent.journal.terms import Epoch, class_history
-from wevent.journal.user_registry import UserRegistry
+from wevent.journal.user_registry import Registry
 from wevent.people.classes import ClassHistory, Restore
 from wevent.people.membership import Change, Enrolment, KeyColumn
 from wevent.people.rosters import MemberColumns, TailColumns
@@ -161,7 +161,7 @@ def test_many_changes_are_what_they_are_one_at_a_time(rule: ClassHistory, data: 
             journal.begin(TERMS)
             journal._database.execute("UPDATE facts SET value = ? WHERE name = 'salt'", (bytes(32),))
             chance = np.random.default_rng(seed)
-            registry = UserRegistry(journal._database, lambda revision: None)
+            registry = Registry(journal._database, lambda revision: None)
             with transaction(journal._database.connection):  # syncing after each takes most of the time
                 for slot in slots:
                     registry.ask(_wishes(chance, 150, 200))
@@ -184,7 +184,7 @@ def test_many_changes_are_what_the_plain_rule_makes_of_them(rule: ClassHistory, 
         plain.begin(TERMS)
         journal.begin(TERMS)
         journal._database.execute("UPDATE facts SET value = ? WHERE name = 'salt'", (plain.registry.salt,))
-        fast = UserRegistry(journal._database, lambda revision: None)
+        fast = Registry(journal._database, lambda revision: None)
         chance = np.random.default_rng(seed)
         for slot in np.cumsum(gaps).tolist():
             wishes = _wishes(chance, 150, 200)
