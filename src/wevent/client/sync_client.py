@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from functools import wraps
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from wevent.client.async_client import AsyncClient
@@ -125,9 +124,7 @@ class Client:  # noqa: D101  below
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     close = _blocking(AsyncClient.aclose)
