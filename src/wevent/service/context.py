@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -12,12 +13,12 @@ from fastapi import Depends, Request, Response
 
 from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.publishing.views import BudgetView
+from wevent.service.access import RateLimits
 from wevent.service.feed import ReleaseFeed
 from wevent.service.problems import RequestError, not_running
-from wevent.service.publisher_state import PublisherState
-from wevent.service.request_body import JSON
-from wevent.service.request_limits import MemoryBudget, RateLimits
-from wevent.service.tokens import Links, Tokens, TokenStore, tokens_path
+from wevent.service.publishing_thread import PublisherState
+from wevent.service.request_body import JSON, MemoryBudget
+from wevent.service.tokens import Tokens, tokens_path
 from wevent.settings import ServiceSettings
 
 _READERS = 4  # of the journal at once; more would only wait for each other
@@ -26,6 +27,7 @@ _CHANGES = 2  # of the registry, at once: each waits for the journal
 _PATIENCE_S = 3.0  # with a database: the caller can ask again
 
 Answer = TypeVar("Answer")
+P = ParamSpec("P")
 
 
 class JournalReader:
@@ -71,9 +73,8 @@ class ServiceContext:
         state: PublisherState,
         columns: Mapping[str, str] | None = None,
     ) -> None:
-        store = TokenStore(tokens_path(journal, settings.tokens))
         self.settings, self.journal, self.state = settings, journal, state
-        self.tokens, self.links = Tokens(store), Links(store)
+        self.tokens = Tokens(tokens_path(journal, settings.tokens))
         self.rates = RateLimits(settings.requests_per_minute, settings.events_per_minute)
         self.memory = MemoryBudget()
         self.reader = JournalReader(journal)
@@ -82,9 +83,9 @@ class ServiceContext:
         self.columns = dict(columns or {})
         self.batches, self.changes = CapacityLimiter(_BATCHES), CapacityLimiter(_CHANGES)
 
-    async def change(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+    async def change(self, function: Callable[P, Answer], /, *arguments: P.args, **named: P.kwargs) -> Answer:
         """Return a function that changes the registry or the links, called in a thread."""
-        return await to_thread.run_sync(function, *arguments, limiter=self.changes)
+        return await to_thread.run_sync(functools.partial(function, *arguments, **named), limiter=self.changes)
 
 
 def find_context(request: Request) -> ServiceContext:

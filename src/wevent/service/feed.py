@@ -21,7 +21,7 @@ from wevent.service.problems import RequestError
 
 if TYPE_CHECKING:
     from wevent.service.context import JournalReader
-    from wevent.service.publisher_state import PublisherState
+    from wevent.service.publishing_thread import PublisherState
 
 HEARTBEAT_S = 15.0
 """Seconds without a release after which a reader gets a comment."""

@@ -1,4 +1,4 @@
-"""Request bodies with limits on bytes as sent, bytes after decompression, and time.
+"""Request bodies with limits on bytes as sent, bytes after decompression, time, and the memory of all bodies together.
 
 A body is decoded only after its size is checked. Access is checked before a byte is read.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -27,11 +28,42 @@ BODY_S = 30.0
 SMALL_BYTES = 1 << 16
 """Limit for a body with one value, such as a requirement."""
 
+BODY_BYTES = 256 << 20
+"""Memory for the largest body that settings allow, compressed and decompressed (`wevent.settings`)."""
+
 _LARGE_BYTES = 1 << 18  # from here on decompression and splitting would delay other requests: a thread does them
 _MAX_MEMBERS = 64  # of a gzip body
 _GZIP = b"\x1f\x8b"  # first bytes
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+
+class MemoryBudget:
+    """Memory for all request bodies together; used in one thread."""
+
+    def __init__(self, limit: int = BODY_BYTES) -> None:
+        self._free = limit
+
+    @contextmanager
+    def allocation(self) -> Iterator[Callable[[int], None]]:
+        """Yield a function that takes bytes for one body. The end of the block gives them back.
+
+        The function raises RequestError if there is no memory (503).
+        """
+        taken = 0
+
+        def take(count: int) -> None:
+            nonlocal taken
+            if count > self._free:
+                problem = "The service has no memory for another body."
+                raise RequestError(503, problem, "Send it again in a second.", {"Retry-After": "1"})
+            self._free -= count
+            taken += count
+
+        try:
+            yield take
+        finally:
+            self._free += taken
 
 
 def media_type(headers: Mapping[str, str], *known: str) -> str:
@@ -78,7 +110,7 @@ async def read_body(
         if sent.startswith(_GZIP):  # no text begins so
             raise RequestError(400, "The body is packed with gzip.", "Send Content-Encoding: gzip with it.")
         return sent
-    body = await _work(unpacked_limit, unpacked, sent, unpacked_limit)  # a few bytes may become many
+    body = await work(unpacked_limit, unpacked, sent, unpacked_limit)  # a few bytes may become many
     take(len(body))
     return body
 
@@ -101,7 +133,7 @@ async def _sent(request: Request, limit: int, take: Callable[[int], None]) -> by
     return b"".join(pieces)
 
 
-async def _work(size: int, function: Callable[..., bytes], *arguments: object) -> bytes:
+async def work(size: int, function: Callable[..., bytes], *arguments: object) -> bytes:
     """Return a function of a body; of a large one, called in a thread."""
     if size < _LARGE_BYTES:
         return function(*arguments)
@@ -133,11 +165,6 @@ def unpacked(packed: bytes, limit: int) -> bytes:
     except zlib.error:
         raise RequestError(400, "The body is not valid gzip, or incomplete.", "Pack it again.") from None
     return b"".join(pieces)
-
-
-async def read_lines(body: bytes, kind: str) -> bytes:
-    """Return `event_lines` of a body."""
-    return await _work(len(body), event_lines, body, kind)
 
 
 def event_lines(body: bytes, kind: str) -> bytes:

@@ -25,8 +25,7 @@ from wevent.publishing.shutdown import ForcedShutdown
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
 from wevent.service.http_server import MAX_REFUSED, BoundedProtocol
-from wevent.service.publisher_state import PublisherState
-from wevent.service.publishing_thread import PublishingThread, ReplicaThread
+from wevent.service.publishing_thread import PublisherState, PublishingThread, ReplicaThread
 from wevent.settings import RunOptions, ServiceSettings, Settings
 from wevent.settings.values import ListenAddress
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.unit.service.access_parts import Clock
-from wevent.service.request_limits import Buckets, RateLimits
+from wevent.service.access import Buckets, RateLimits
 
 
 def test_a_minute_is_what_it_says() -> None:
