@@ -37,15 +37,13 @@ _FACTS = ("key", "option", "column", "place", "line", "cells", "level", "paramet
 
 
 class RequestError(WeventError):
-    """A refused request. The sentences do not repeat the request."""
+    """A refused request. The sentences do not repeat the request. Facts: `status`, `headers`."""
+
+    status: int
+    headers: dict[str, str]
 
     def __init__(self, status: int, problem: str, fix: str, headers: Mapping[str, str] | None = None) -> None:
-        Exception.__init__(self, f"{problem} {fix}")
-        self.status, self.problem, self.fix, self.headers = status, problem, fix, dict(headers or {})
-        self.facts = {}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.status, self.problem, self.fix, self.headers)
+        super().__init__(problem, fix, status=status, headers=dict(headers or {}))
 
 
 def not_running() -> RequestError:

@@ -67,11 +67,7 @@ class MemoryBudget:
 
 
 def media_type(headers: Mapping[str, str], *known: str) -> str:
-    """Return the declared type of a body.
-
-    Raises:
-        RequestError: for another type, or none (415).
-    """
+    """Return the declared type of a body; refuse others, and none (415)."""
     declared = headers.get("content-type", "").partition(";")[0].strip().lower()
     if declared not in known:
         fix = f"Send Content-Type: {' or '.join(known)}."
@@ -105,24 +101,13 @@ async def read_body(
     length = request.headers.get("content-length", "")
     if length.isdecimal() and (len(length) > 18 or int(length) > sent_limit):
         raise _too_long(sent_limit, "sent")
-    sent = await _sent(request, sent_limit, take)
-    if not is_packed:
-        if sent.startswith(_GZIP):  # no text begins so
-            raise RequestError(400, "The body is packed with gzip.", "Send Content-Encoding: gzip with it.")
-        return sent
-    body = await work(unpacked_limit, unpacked, sent, unpacked_limit)  # a few bytes may become many
-    take(len(body))
-    return body
-
-
-async def _sent(request: Request, limit: int, take: Callable[[int], None]) -> bytes:
     pieces, size = [], 0
     try:
         async with asyncio.timeout(BODY_S):
             async for piece in request.stream():
                 size += len(piece)
-                if size > limit:
-                    raise _too_long(limit, "sent")
+                if size > sent_limit:
+                    raise _too_long(sent_limit, "sent")
                 take(len(piece))
                 pieces.append(piece)
     except TimeoutError:
@@ -130,7 +115,14 @@ async def _sent(request: Request, limit: int, take: Callable[[int], None]) -> by
         raise RequestError(408, problem, "Send smaller batches.", {"Connection": "close"}) from None
     except ClientDisconnect:
         raise RequestError(400, "The body is incomplete.", "Send it again.") from None
-    return b"".join(pieces)
+    sent = b"".join(pieces)
+    if not is_packed:
+        if sent.startswith(_GZIP):  # no text begins so
+            raise RequestError(400, "The body is packed with gzip.", "Send Content-Encoding: gzip with it.")
+        return sent
+    body = await work(unpacked_limit, unpacked, sent, unpacked_limit)  # a few bytes may become many
+    take(len(body))
+    return body
 
 
 async def work(size: int, function: Callable[..., bytes], *arguments: object) -> bytes:
@@ -141,11 +133,7 @@ async def work(size: int, function: Callable[..., bytes], *arguments: object) ->
 
 
 def unpacked(packed: bytes, limit: int) -> bytes:
-    """Decompress a gzip body, never to more than `limit` bytes.
-
-    Raises:
-        RequestError: if there are more (413), or the body is not gzip (400).
-    """
+    """Decompress a gzip body, never to more than `limit` bytes; refuse a longer one (413), and what is not gzip (400)."""
     pieces: list[bytes] = []
     room, members = limit, 0
     try:
@@ -168,11 +156,7 @@ def unpacked(packed: bytes, limit: int) -> bytes:
 
 
 def event_lines(body: bytes, kind: str) -> bytes:
-    """Return the events of a batch as lines, each ended by a newline, without decoding them.
-
-    Raises:
-        RequestError: if a JSON body is no array of balanced elements (400).
-    """
+    """Return the events of a batch as lines, each ended by a newline; refuse a JSON body that is no array (400)."""
     if kind == JSON:
         try:
             return element_lines(body)
@@ -183,11 +167,7 @@ def event_lines(body: bytes, kind: str) -> bytes:
 
 
 def decoded(body: bytes, kind: type[Struct]) -> Struct:
-    """Decode a small JSON body.
-
-    Raises:
-        RequestError: if it is no such body (400).
-    """
+    """Decode a small JSON body, or refuse it (400)."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
