@@ -37,10 +37,7 @@ class Caller:
     """The sender of a request.
 
     Attributes:
-        kind: kind of the id.
         id: id of the token or link; without either, the network address.
-        roles: roles of the token.
-        link: personal link, None without one.
     """
 
     kind: CallerKind
@@ -107,19 +104,11 @@ class RateLimits:
         self.events = Buckets(events_per_minute, clock)
 
     def count_request(self, caller: Caller) -> None:
-        """Count a request.
-
-        Raises:
-            RequestError: if the caller sent too many within a minute (429).
-        """
+        """Count a request, or refuse it (429)."""
         _refuse_excess(self.requests[caller.kind].take(caller.id), "requests")
 
     def count_events(self, caller: Caller, number: int) -> None:
-        """Count the events of a batch before they are taken.
-
-        Raises:
-            RequestError: if the caller sent too many within a minute (429); then none of them was counted.
-        """
+        """Count the events of a batch before they are taken, or refuse all of them (429)."""
         _refuse_excess(self.events.take(caller.id, number), "events")
 
 
@@ -169,9 +158,9 @@ def recognise(context: ServiceContext, headers: Headers, host: str | None, *, an
     A token that is sent must be valid, also where none is needed. Calls without a valid one count for the address.
 
     Args:
-        context: tokens, links, limits and settings.
+        context: parts of the service.
         headers: headers of the request.
-        host: network address of the sender, None if there is none.
+        host: network address of the sender.
         anonymous_ok: whether a public service needs no token here.
 
     Raises:

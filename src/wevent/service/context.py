@@ -34,27 +34,27 @@ class JournalReader:
     """Readers of a journal beside its publisher, in a bounded number of threads."""
 
     def __init__(self, place: JournalPlace) -> None:
-        self.place = place
+        self._place = place
         self._limiter = CapacityLimiter(_READERS)
         self._cache: dict[str, tuple[int, Any]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def ask(self, question: Callable[[Journal], Answer]) -> Answer:
         """Return a function of the journal, called in a thread with a journal of its own."""
-        return await to_thread.run_sync(self._ask, question, limiter=self._limiter)
+
+        def answer() -> Answer:
+            with open_journal(self._place, patience_s=_PATIENCE_S) as journal:
+                return question(journal)
+
+        return await to_thread.run_sync(answer, limiter=self._limiter)
 
     async def once(self, name: str, slot: int, question: Callable[[Journal], Answer]) -> Answer:
         """Return a function of the journal, called once per committed slot for all callers."""
         async with self._locks.setdefault(name, asyncio.Lock()):
-            cached = self._cache.get(name)
-            if cached is None or cached[0] != slot:
-                cached = self._cache[name] = slot, await self.ask(question)
-            answer: Answer = cached[1]
+            if self._cache.get(name, (None,))[0] != slot:
+                self._cache[name] = slot, await self.ask(question)
+            answer: Answer = self._cache[name][1]
             return answer
-
-    def _ask(self, question: Callable[[Journal], Answer]) -> Answer:
-        with open_journal(self.place, patience_s=_PATIENCE_S) as journal:
-            return question(journal)
 
 
 class ServiceContext:
@@ -63,7 +63,6 @@ class ServiceContext:
     Attributes:
         columns: names of the columns of requirements files.
         batches: limit of batches that are stored at once.
-        changes: limit of changes of the registry at once.
     """
 
     def __init__(
@@ -81,19 +80,15 @@ class ServiceContext:
         self.feed = ReleaseFeed(self.reader, state)
         self.budgets = BudgetView()
         self.columns = dict(columns or {})
-        self.batches, self.changes = CapacityLimiter(_BATCHES), CapacityLimiter(_CHANGES)
+        self.batches, self._changes = CapacityLimiter(_BATCHES), CapacityLimiter(_CHANGES)
 
     async def change(self, function: Callable[P, Answer], /, *arguments: P.args, **named: P.kwargs) -> Answer:
         """Return a function that changes the registry or the links, called in a thread."""
-        return await to_thread.run_sync(functools.partial(function, *arguments, **named), limiter=self.changes)
+        return await to_thread.run_sync(functools.partial(function, *arguments, **named), limiter=self._changes)
 
 
 def find_context(request: Request) -> ServiceContext:
-    """Return the parts of the service.
-
-    Raises:
-        RequestError: before the journal can be read (503); readiness is answered from the start.
-    """
+    """Return the parts of the service; refuse before the journal can be read (503), but answer readiness from the start."""
     context: ServiceContext = request.app.state.context
     if not context.feed.is_open and request.url.path != "/readyz":
         raise not_running()
@@ -104,11 +99,7 @@ Context = Annotated[ServiceContext, Depends(find_context)]
 
 
 async def check_parameters(request: Request) -> None:
-    """Refuse unknown parameters: `?dryrun=true` would store what it should only preview.
-
-    Raises:
-        RequestError: if there is one (400).
-    """
+    """Refuse unknown parameters (400): `?dryrun=true` would store what it should only preview."""
     known = [field.alias for field in request.scope["route"].dependant.query_params]
     if any(name not in known for name in request.query_params):
         raise RequestError(400, "Unknown query parameter.", f"Supported: {', '.join(known) or 'none'}.")

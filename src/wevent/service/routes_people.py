@@ -49,7 +49,6 @@ from wevent.settings.values import SECOND_US, span_text, utc_time
 
 router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depends(check_parameters)])
 own_router = APIRouter(tags=["me"], dependencies=[Depends(link_holder), Depends(check_parameters)])
-Person = Annotated[Caller, Depends(link_holder)]
 DryRun = Annotated[bool, Query(description="Return the effect and store nothing.")]
 _USER = [parameter("user", "path", "Id of the user, percent-encoded: a slash is %2F.", {"type": "string"})]
 _LEVEL, _REQUIREMENT = json_content(LevelBody), json_content(RequirementBody)
@@ -63,11 +62,7 @@ _CHECK_ID = "Check the id."
 
 
 def find_user(request: Request) -> str:
-    """Return the user of the link, or the id in the path. Such a path comes as it was sent: a slash in an id stays one.
-
-    Raises:
-        RequestError: if the id is not UTF-8 (400).
-    """
+    """Return the user of the link, or the id in the path. Such a path comes as it was sent: a slash in an id stays one."""
     caller: Caller = request.state.caller
     if caller.user is not None:
         return caller.user
@@ -104,8 +99,8 @@ async def set_requirement(request: Request, context: Context, user: User, dry_ru
     assert force.terms is not None
     held = force.person.current
     assert held is not None, "the requirement was just queued"
-    fields = _choice(force.terms, held, force.slot, force.earlier_until, queued=not dry_run)
-    return json_answer(ChoiceResult(**fields, notes=_notes(force)))
+    choice = _choice(force.terms, held, force.slot, force.earlier_until, queued=not dry_run)
+    return json_answer(ChoiceResult(*msgspec.structs.astuple(choice), _notes(force)))
 
 
 @router.get("/v1/users/{user}/requirement", **described(HeldChoice, 400, 404, parameters=_USER))
@@ -155,10 +150,9 @@ async def end_links(context: Context, user: User) -> Response:
 
 
 @own_router.delete("/v1/me/link", **described({}, 400, 507, access="link", status=204))
-async def end_my_link(context: Context, me: Person) -> Response:
+async def end_my_link(request: Request, context: Context) -> Response:
     """End this link."""
-    assert me.link is not None, "`link_holder` admits links only"
-    await context.change(context.tokens.end_link, me.link)
+    await context.change(context.tokens.end_link, request.state.caller.link)
     return Response(status_code=204)
 
 
@@ -190,11 +184,7 @@ async def import_people(
 
 
 def _held_choice(journal: Journal, user: str, due_through: DueThrough) -> HeldChoice:
-    """Return the requirement of a user, or the one that the queued changes lead to.
-
-    Raises:
-        NotRegistered: if there is none.
-    """
+    """Return the requirement of a user, or the one that the queued changes lead to; refuse a user without one."""
     check_id(user)
     head = journal.head()
     view, slot = view_user(journal, user), head.next_slot
@@ -205,19 +195,18 @@ def _held_choice(journal: Journal, user: str, due_through: DueThrough) -> HeldCh
     held = view.current
     if held is None:
         raise NotRegistered("The user is not registered.", _CHECK_ID)
-    return HeldChoice(**_choice(head.epoch.terms, held, held.first, view.earlier_until(slot), queued=queued))
+    return _choice(head.epoch.terms, held, held.first, view.earlier_until(slot), queued=queued)
 
 
-def _choice(terms: Terms, held: Membership, first: int, earlier_until: int | None, *, queued: bool) -> dict[str, Any]:
-    """Return the fields of `HeldChoice`."""
-    return {
-        "requirement": _requirement(held.key, held.level, terms),
-        "in_force_from": first,
-        "in_force_time": terms.slot_start(first),
-        "earlier_until": earlier_until,
-        "earlier_until_time": None if earlier_until is None else terms.slot_start(earlier_until),
-        "queued": queued,
-    }
+def _choice(terms: Terms, held: Membership, first: int, earlier_until: int | None, *, queued: bool) -> HeldChoice:
+    return HeldChoice(
+        requirement=_requirement(held.key, held.level, terms),
+        in_force_from=first,
+        in_force_time=terms.slot_start(first),
+        earlier_until=earlier_until,
+        earlier_until_time=None if earlier_until is None else terms.slot_start(earlier_until),
+        queued=queued,
+    )
 
 
 async def _leave(context: ServiceContext, user: str, *, erased: bool) -> LeaveResult:
@@ -239,11 +228,7 @@ async def _leave(context: ServiceContext, user: str, *, erased: bool) -> LeaveRe
 
 
 def _export(journal: Journal, user: str) -> UserExport:
-    """Return all stored data about one user.
-
-    Raises:
-        NotRegistered: if there is none.
-    """
+    """Return all stored data about one user; refuse a user without any."""
     check_id(user)
     view = view_user(journal, user)
     by_request = user in journal.registry.joined_by_request()
@@ -252,12 +237,12 @@ def _export(journal: Journal, user: str) -> UserExport:
     terms = journal.head().epoch.terms
     return UserExport(
         memberships=[
-            MembershipRow(**_fields(row.key, row.level, terms), first=row.first, last=row.last)
+            MembershipRow(*_fields(row.key, row.level, terms), row.first, None)
             for row in view.memberships
             if row.last is None
         ],
         earlier=[
-            EarlierRow(**_fields(row.key, row.level, terms), first=row.first or None, last=row.last, kept_until=until)
+            EarlierRow(*_fields(row.key, row.level, terms), row.first or None, row.last, until)
             for row in view.past
             if (until := view.kept_until(row)) is not None
         ],
@@ -270,15 +255,14 @@ def _export(journal: Journal, user: str) -> UserExport:
 
 
 def _requirement(key: Key, level: str | None, terms: Terms) -> UserRequirement:
-    return UserRequirement(**_fields(key, level, terms))
+    return UserRequirement(*_fields(key, level, terms))
 
 
-def _fields(key: Key, level: str | None, terms: Terms) -> dict[str, Any]:
+def _fields(key: Key, level: str | None, terms: Terms) -> tuple[int, float, str | None, str | None]:
     """Return the fields of `UserRequirement`."""
     window, nano = key
-    slot_us = terms.slot_length_us
-    span = None if slot_us is None else span_text(window * slot_us)
-    return {"window": window, "epsilon": nano / NANO, "level": level, "span": span}
+    span = None if terms.slot_length_us is None else span_text(window * terms.slot_length_us)
+    return window, nano / NANO, level, span
 
 
 def _notes(force: InForce) -> list[str]:

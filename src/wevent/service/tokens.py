@@ -55,6 +55,8 @@ _LOCK_S = 10.0  # limit of the wait for another process that changes the file
 _SETTLED_NS = 2_000_000_000  # coarsest tick of a file system's clock
 _log = logging.getLogger(__name__)
 
+_Status = tuple[int, ...]
+
 
 class CredentialRefused(WeventError):
     """A token or a link that is not valid. Facts: none; neither its text nor its user."""
@@ -150,7 +152,7 @@ class Tokens:
         self.path = path
         self._clock, self._logs = clock, logs
         self._guard = threading.Lock()
-        self._status: tuple[int, ...] | None = None  # of a file that cannot change unnoticed
+        self._status: _Status | None = None  # of a file that cannot change unnoticed
         self._data: bytes | None = None
         self._contents = _Contents()
         self._logged = ""
@@ -287,9 +289,8 @@ class Tokens:
         """Return the contents, read again if the file may have changed."""
         with self._guard:
             try:
-                status = _file_status(self.path)
-                if self._status is None or status != self._status:
-                    data = _read_private(self.path)
+                data, status = _read_private(self.path, self._status)
+                if status is None or status != self._status:
                     if data != self._data:
                         self._contents, self._data = _decode(self.path, data), data
                     # A file that changed just now may change again within the tick of its clock.
@@ -311,7 +312,7 @@ class Tokens:
             storage_errors(f"to write {str(path)!r}", "Free some space and make its folder writable.", path),
             _lock(path),
         ):
-            contents = _decode(path, _read_private(path))
+            contents = _decode(path, _read_private(path)[0])
             yield contents
             _write_private(path, contents)
 
@@ -321,29 +322,24 @@ def tokens_path(journal: JournalPlace, configured: Path | None = None) -> Path:
     return file_beside(journal, "tokens") if configured is None else configured
 
 
-def _file_status(path: Path) -> tuple[int, ...] | None:
-    """Return what changes with a file, its time of change first; None without a file."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _untrusted(path, (error.strerror or "an error").lower()) from None
-    return found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode
+def _read_private(path: Path, known: _Status | None = None) -> tuple[bytes | None, _Status | None]:
+    """Return the bytes of a file that only its owner can read, and what changes with it, its time of change first.
 
-
-def _read_private(path: Path) -> bytes | None:
-    """Return the bytes of a file that only its owner can read, None if there is none."""
+    Args:
+        path: path of the file; both are None if there is none.
+        known: what was returned before: then the bytes are left out if nothing has changed.
+    """
     try:
         with open(path, "rb", opener=_open_without_waiting) as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 raise _untrusted(path, "it is not a file")
-            if os.name == "posix" and mode & 0o077:
-                raise _untrusted(path, f"others may read or change it (mode {stat.S_IMODE(mode):04o})")
-            return file.read()
+            if os.name == "posix" and found.st_mode & 0o077:
+                raise _untrusted(path, f"others may read or change it (mode {stat.S_IMODE(found.st_mode):04o})")
+            status = found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode
+            return (None if status == known else file.read()), status
     except FileNotFoundError:
-        return None
+        return None, None
     except OSError as error:
         raise _untrusted(path, (error.strerror or "an error").lower()) from None
 
