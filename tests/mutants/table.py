@@ -1021,7 +1021,7 @@ MUTANTS = [
     Mutant(
         "replicas: a release is shown before its key is gone",
         "service/publishing_thread.py",
-        "            self._events.destroy(committed)\n",
+        "                    self._events.destroy(committed)\n",
         "",
         REPLICAS,
     ),

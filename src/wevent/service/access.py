@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from fastapi import Request
 
@@ -52,7 +52,7 @@ class Caller:
 
 
 class Buckets:
-    """Token buckets by name, each filled evenly, with a capacity of one minute.
+    """Token buckets by name, each filled evenly, with a capacity of one minute. No owner's traffic affects another's.
 
     A request for more than a minute's worth needs a full bucket and leaves a debt.
 
@@ -94,25 +94,9 @@ class Buckets:
         return count * _MINUTE_S / self._per_minute
 
 
-class RateLimits:
-    """Limits per minute; 0: no limit. The answer to a caller depends on that caller's own traffic alone."""
-
-    def __init__(
-        self, requests_per_minute: int, events_per_minute: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.requests = {kind: Buckets(requests_per_minute, clock) for kind in get_args(CallerKind)}
-        self.events = Buckets(events_per_minute, clock)
-
-    def count_request(self, caller: Caller) -> None:
-        """Count a request, or refuse it (429)."""
-        _refuse_excess(self.requests[caller.kind].take(caller.id), "requests")
-
-    def count_events(self, caller: Caller, number: int) -> None:
-        """Count the events of a batch before they are taken, or refuse all of them (429)."""
-        _refuse_excess(self.events.take(caller.id, number), "events")
-
-
-def _refuse_excess(wait_s: float, what: str) -> None:
+def count(buckets: Buckets, caller: Caller, what: str, number: int = 1) -> None:
+    """Count requests or events of a caller before they are taken, or refuse all of them (429)."""
+    wait_s = buckets.take(caller.id, number)
     if wait_s > 0:
         seconds = str(math.ceil(wait_s))
         fix = f"Send it again in {seconds} seconds."
@@ -177,9 +161,9 @@ def recognise(context: ServiceContext, headers: Headers, host: str | None, *, an
                 raise RequestError(401, "This call needs a token.", fix, CHALLENGE)
             caller = anonymous
     except (CredentialRefused, RequestError):
-        context.rates.count_request(anonymous)
+        count(context.requests["address"], anonymous, "requests")
         raise
-    context.rates.count_request(caller)
+    count(context.requests[caller.kind], caller, "requests")
     return caller
 
 
@@ -201,10 +185,10 @@ def _identify(context: ServiceContext, headers: Headers) -> Caller | None:
     if match is None:
         problem = "The Authorization header is not valid."
         raise RequestError(401, problem, "Send one header Authorization: Bearer TOKEN.", CHALLENGE)
-    found = context.tokens.admit(match[1].decode("ascii"))
-    if isinstance(found, Link):
-        return Caller("link", found.identity, link=found)
-    return Caller("token", found.id, frozenset(found.roles))
+    held = context.tokens.admit(match[1].decode("ascii"))
+    if isinstance(held, Link):
+        return Caller("link", held.identity, link=held)
+    return Caller("token", held.id, frozenset(held.roles))
 
 
 def _household(host: str | None) -> str:

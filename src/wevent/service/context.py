@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -13,7 +13,7 @@ from fastapi import Depends, Request, Response
 
 from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.publishing.views import BudgetView
-from wevent.service.access import RateLimits
+from wevent.service.access import Buckets, CallerKind
 from wevent.service.feed import ReleaseFeed
 from wevent.service.problems import RequestError, not_running
 from wevent.service.publishing_thread import PublisherState
@@ -61,6 +61,7 @@ class ServiceContext:
     """The parts of a service over a journal that exists, or will when it is read.
 
     Attributes:
+        requests, events: limits per minute.
         columns: names of the columns of requirements files.
         batches: limit of batches that are stored at once.
     """
@@ -74,7 +75,8 @@ class ServiceContext:
     ) -> None:
         self.settings, self.journal, self.state = settings, journal, state
         self.tokens = Tokens(tokens_path(journal, settings.tokens))
-        self.rates = RateLimits(settings.requests_per_minute, settings.events_per_minute)
+        self.requests = {kind: Buckets(settings.requests_per_minute) for kind in get_args(CallerKind)}
+        self.events = Buckets(settings.events_per_minute)
         self.memory = MemoryBudget()
         self.reader = JournalReader(journal)
         self.feed = ReleaseFeed(self.reader, state)

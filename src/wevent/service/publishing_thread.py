@@ -61,35 +61,21 @@ _RESTORE_OPTIONS: dict[str, Any] = {"released_through": None, "widest_window": N
 
 @dataclass
 class PublisherState:
-    """Progress of the publisher.
+    """Progress of the publisher."""
 
-    Attributes:
-        grace_us: time after the end of a slot in which its events are taken.
-        due_us: time from the end of a slot to its release.
-        clock: clock of the slots; None before it has begun.
-        last: last slot of the stream; None: no end.
-        committed: last released slot.
-        role: "writer" closes slots, "standby" waits for the process that does.
-        away: whether the database of the journal refuses or does not answer.
-        storing: whether batches can be stored.
-        heard_s: monotonic time of the database's last answer; None without a database.
-        receiver: receiver of batches; None before it has begun.
-        clock_jumped: whether the wall clock has jumped and slots do not follow it yet.
-    """
-
-    grace_us: int
-    due_us: int
-    clock: SlotClock | None = None
-    last: int | None = None
-    committed: int = 0
+    grace_us: int  # after the end of a slot, in which its events are taken
+    due_us: int  # from the end of a slot to its release
+    clock: SlotClock | None = None  # None before it has begun
+    last: int | None = None  # slot of the stream; None: no end
+    committed: int = 0  # last released slot
     phase: Literal["starting", "running", "ended", "failed"] = "starting"
-    role: Role = "writer"
-    away: bool = False
-    storing: bool = True
-    heard_s: float | None = None
+    role: Role = "writer"  # closes slots; "standby" waits for the process that does
+    away: bool = False  # whether the database of the journal refuses or does not answer
+    storing: bool = True  # whether batches can be stored
+    heard_s: float | None = None  # monotonic time of the database's last answer; None without a database
     receiver: BatchReceiver | None = field(default=None, repr=False)
     now_us: Callable[[], int] = wall_clock_us
-    clock_jumped: Callable[[], bool] = wall_clock_us.has_jumped
+    clock_jumped: Callable[[], bool] = wall_clock_us.has_jumped  # and slots do not follow it yet
     monotonic_s: Callable[[], float] = time.monotonic
     _logged: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
     _guard: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -140,10 +126,7 @@ class PublisherState:
 
     @property
     def behind(self) -> int:
-        """Number of releases that are due and not out; negative if releases are ahead of the clock.
-
-        A function of the clock and of what was released.
-        """
+        """Number of releases that are due and not out; negative if releases are ahead of the clock."""
         behind = self.due_through() - self.committed
         if self.clock is not None and self.committed not in (0, self.last):
             ahead_us = self.clock.start_of(self.committed + 1) - self.now_us()
@@ -184,11 +167,7 @@ class PublisherState:
         return utc_time(DueMoments(self.clock, self.due_us, self.now_us).of(self.committed + 1))
 
     def take(self) -> BatchReceiver:
-        """Return the receiver of batches.
-
-        Raises:
-            RequestError: if no publisher runs (503).
-        """
+        """Return the receiver of batches; refuse if no publisher runs (503)."""
         if self.receiver is None or self.phase != "running":
             raise not_running()
         return self.receiver
@@ -198,9 +177,7 @@ class PublishingThread(threading.Thread):
     """Publishes events of a service until it is stopped; the only publisher of a journal in a file.
 
     Args:
-        settings: settings of the stream.
-        options: options for this run alone.
-        read: files that the settings were read from, and what each is.
+        settings, options, read: as of `wevent.publishing.session.run`.
         state: progress of the publisher, which all calls see.
         watch: callbacks.
         over: called when it has ended, in this thread.
@@ -488,14 +465,9 @@ def _is_sound(journal: Journal) -> bool:
 
 
 class JournalFollower(threading.Thread):
-    """Reports every commit of a journal that this process shares with others.
+    """Reports every commit of a journal that this process shares with others, and has been begun.
 
     A slot is reported only once the key of its events is destroyed: its writer may have died before that.
-
-    Args:
-        stores: event stores of the journal, which has been begun.
-        state: progress of the publisher, which all calls see.
-        told: called with every new committed slot.
     """
 
     def __init__(self, stores: ReplicaStores, state: PublisherState, told: Callable[[int], None]) -> None:
@@ -504,16 +476,20 @@ class JournalFollower(threading.Thread):
         self._over = threading.Event()
         self._news = stores.shared.news()
         self._events = stores.open("following", patience_s=0.0)
-        self._next_probe_s = 0.0
 
     def run(self) -> None:
         """Follow until it is stopped; a database that does not answer is asked again and again."""
         self._state.hear()  # the journal was just read
+        next_probe_s = 0.0
         while not self._over.is_set():
             try:
-                self._see(self._news.wait(_TRY_S))
-                if self._state.monotonic_s() >= self._next_probe_s:
-                    self._next_probe_s = self._state.monotonic_s() + PROBE_S
+                committed = self._news.wait(_TRY_S)
+                if committed > self._state.committed:
+                    self._events.destroy(committed)
+                    self._state.advance(committed)
+                    self._told(committed)
+                if self._state.monotonic_s() >= next_probe_s:
+                    next_probe_s = self._state.monotonic_s() + PROBE_S
                     self._state.probe(self._events.probe)
                 self._state.hear()
             except Exception as error:  # noqa: BLE001  a replica that follows no more would only look like one
@@ -526,9 +502,3 @@ class JournalFollower(threading.Thread):
     def stop(self) -> None:
         """End the thread; from any thread."""
         self._over.set()
-
-    def _see(self, committed: int) -> None:
-        if committed > self._state.committed:
-            self._events.destroy(committed)
-            self._state.advance(committed)
-            self._told(committed)

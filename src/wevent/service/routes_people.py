@@ -16,6 +16,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from wevent import schemas
 from wevent.core.budget import NANO
 from wevent.errors import InvalidMembership, NotRegistered, WeventError
 from wevent.journal import Journal, JournalPlace, Terms
@@ -25,20 +26,6 @@ from wevent.publishing import registrations
 from wevent.publishing.importing import Difference
 from wevent.publishing.registrations import Asked, DueThrough, InForce
 from wevent.publishing.views import view_user
-from wevent.schemas import (
-    ChoiceResult,
-    EarlierRow,
-    HeldChoice,
-    ImportResult,
-    LeaveResult,
-    LevelBody,
-    MembershipRow,
-    PersonalLink,
-    QueuedRow,
-    RequirementBody,
-    UserExport,
-    UserRequirement,
-)
 from wevent.service.access import Caller, link_holder, needs
 from wevent.service.context import Context, ServiceContext, check_parameters, json_answer
 from wevent.service.openapi import described, json_content, parameter
@@ -51,7 +38,7 @@ router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depen
 own_router = APIRouter(tags=["me"], dependencies=[Depends(link_holder), Depends(check_parameters)])
 DryRun = Annotated[bool, Query(description="Return the effect and store nothing.")]
 _USER = [parameter("user", "path", "Id of the user, percent-encoded: a slash is %2F.", {"type": "string"})]
-_LEVEL, _REQUIREMENT = json_content(LevelBody), json_content(RequirementBody)
+_LEVEL, _REQUIREMENT = json_content(schemas.LevelBody), json_content(schemas.RequirementBody)
 _NOT_EMPTY = {"type": "string", "minLength": 1}
 _FILE: dict[str, Any] = {
     CSV: {"schema": {**_NOT_EMPTY, "description": "user,level or user,privacy,window or user,window,epsilon."}},
@@ -76,14 +63,17 @@ User = Annotated[str, Depends(find_user)]
 
 
 @router.put(
-    "/v1/users/{user}/requirement", **described(ChoiceResult, 400, 415, 507, body=_REQUIREMENT, parameters=_USER)
+    "/v1/users/{user}/requirement",
+    **described(schemas.ChoiceResult, 400, 415, 507, body=_REQUIREMENT, parameters=_USER),
 )
-@own_router.put("/v1/me/requirement", **described(ChoiceResult, 400, 415, 507, access="link", body=_LEVEL))
+@own_router.put("/v1/me/requirement", **described(schemas.ChoiceResult, 400, 415, 507, access="link", body=_LEVEL))
 async def set_requirement(request: Request, context: Context, user: User, dry_run: DryRun = False) -> Response:
     """Set a requirement: an offered level or its two words. With a token also a window and an epsilon."""
     media_type(request.headers, JSON)
     in_numbers = request.state.caller.link is None
-    kind: type[LevelBody | RequirementBody] = RequirementBody if in_numbers else LevelBody
+    kind: type[schemas.LevelBody | schemas.RequirementBody] = (
+        schemas.RequirementBody if in_numbers else schemas.LevelBody
+    )
     body = msgspec.structs.asdict(decoded(await read_body(request), kind))
     asked = Asked(**{name: str(value) for name, value in body.items() if value is not None})
     if not asked.is_one_way:  # the registry's own sentence has the options of the command
@@ -100,33 +90,33 @@ async def set_requirement(request: Request, context: Context, user: User, dry_ru
     held = force.person.current
     assert held is not None, "the requirement was just queued"
     choice = _choice(force.terms, held, force.slot, force.earlier_until, queued=not dry_run)
-    return json_answer(ChoiceResult(*msgspec.structs.astuple(choice), _notes(force)))
+    return json_answer(schemas.ChoiceResult(**msgspec.structs.asdict(choice), notes=_notes(force)))
 
 
-@router.get("/v1/users/{user}/requirement", **described(HeldChoice, 400, 404, parameters=_USER))
-@own_router.get("/v1/me/requirement", **described(HeldChoice, 400, 404, access="link"))
+@router.get("/v1/users/{user}/requirement", **described(schemas.HeldChoice, 400, 404, parameters=_USER))
+@own_router.get("/v1/me/requirement", **described(schemas.HeldChoice, 400, 404, access="link"))
 async def get_requirement(context: Context, user: User) -> Response:
     """Return the requirement of a user, its first slot, and the slot until which an earlier choice protects as well."""
     due_through = context.state.due_through
     return json_answer(await context.reader.ask(lambda journal: _held_choice(journal, user, due_through)))
 
 
-@router.delete("/v1/users/{user}/requirement", **described(LeaveResult, 400, 404, 507, parameters=_USER))
-@own_router.delete("/v1/me/requirement", **described(LeaveResult, 400, 404, 507, access="link"))
+@router.delete("/v1/users/{user}/requirement", **described(schemas.LeaveResult, 400, 404, 507, parameters=_USER))
+@own_router.delete("/v1/me/requirement", **described(schemas.LeaveResult, 400, 404, 507, access="link"))
 async def remove_requirement(context: Context, user: User) -> Response:
     """Remove a user; the id is kept as long as the earlier choice protects."""
     return json_answer(await _leave(context, user, erased=False))
 
 
-@router.get("/v1/users/{user}", **described(UserExport, 400, 404, parameters=_USER))
-@own_router.get("/v1/me", **described(UserExport, 400, 404, access="link"))
+@router.get("/v1/users/{user}", **described(schemas.UserExport, 400, 404, parameters=_USER))
+@own_router.get("/v1/me", **described(schemas.UserExport, 400, 404, access="link"))
 async def export(context: Context, user: User) -> Response:
     """Return all stored data about a user: current and earlier choices, queued changes. Events are not stored."""
     return json_answer(await context.reader.ask(lambda journal: _export(journal, user)))
 
 
-@router.delete("/v1/users/{user}", **described(LeaveResult, 400, 404, 507, parameters=_USER))
-@own_router.delete("/v1/me", **described(LeaveResult, 400, 404, 507, access="link"))
+@router.delete("/v1/users/{user}", **described(schemas.LeaveResult, 400, 404, 507, parameters=_USER))
+@own_router.delete("/v1/me", **described(schemas.LeaveResult, 400, 404, 507, access="link"))
 async def erase(context: Context, user: User) -> Response:
     """Remove a user and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
     left = await _leave(context, user, erased=True)
@@ -134,12 +124,12 @@ async def erase(context: Context, user: User) -> Response:
     return json_answer(left)
 
 
-@router.post("/v1/users/{user}/link", **described(PersonalLink, 400, 507, status=201, parameters=_USER))
+@router.post("/v1/users/{user}/link", **described(schemas.PersonalLink, 400, 507, status=201, parameters=_USER))
 async def make_link(context: Context, user: User) -> Response:
     """Make a personal link of a user; it is shown once."""
     made = await context.change(context.tokens.make_link, user, context.settings.link_hours * _HOUR_S)
     url = choosing_address(context.settings.url or f"http://{context.settings.listen}", made)
-    return json_answer(PersonalLink(url=url, expires=utc_time(made.record.expires * SECOND_US)), 201)
+    return json_answer(schemas.PersonalLink(url=url, expires=utc_time(made.record.expires * SECOND_US)), 201)
 
 
 @router.delete("/v1/users/{user}/links", **described({}, 400, 507, status=204, parameters=_USER))
@@ -156,7 +146,7 @@ async def end_my_link(request: Request, context: Context) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/v1/users", **described(ImportResult, 400, 415, 507, body=_FILE))
+@router.post("/v1/users", **described(schemas.ImportResult, 400, 415, 507, body=_FILE))
 async def import_people(
     request: Request,
     context: Context,
@@ -179,11 +169,11 @@ async def import_people(
             dry_run=dry_run,
         )
     counts = {"added": done.joining, "changed": done.changing, "removed": done.leaving, "unchanged": done.unchanged}
-    answer = ImportResult(**counts, in_transition=done.preview.in_transition, notes=done.sentences())
+    answer = schemas.ImportResult(**counts, in_transition=done.preview.in_transition, notes=done.sentences())
     return json_answer(answer)
 
 
-def _held_choice(journal: Journal, user: str, due_through: DueThrough) -> HeldChoice:
+def _held_choice(journal: Journal, user: str, due_through: DueThrough) -> schemas.HeldChoice:
     """Return the requirement of a user, or the one that the queued changes lead to; refuse a user without one."""
     check_id(user)
     head = journal.head()
@@ -198,8 +188,10 @@ def _held_choice(journal: Journal, user: str, due_through: DueThrough) -> HeldCh
     return _choice(head.epoch.terms, held, held.first, view.earlier_until(slot), queued=queued)
 
 
-def _choice(terms: Terms, held: Membership, first: int, earlier_until: int | None, *, queued: bool) -> HeldChoice:
-    return HeldChoice(
+def _choice(
+    terms: Terms, held: Membership, first: int, earlier_until: int | None, *, queued: bool
+) -> schemas.HeldChoice:
+    return schemas.HeldChoice(
         requirement=_requirement(held.key, held.level, terms),
         in_force_from=first,
         in_force_time=terms.slot_start(first),
@@ -209,7 +201,7 @@ def _choice(terms: Terms, held: Membership, first: int, earlier_until: int | Non
     )
 
 
-async def _leave(context: ServiceContext, user: str, *, erased: bool) -> LeaveResult:
+async def _leave(context: ServiceContext, user: str, *, erased: bool) -> schemas.LeaveResult:
     """Queue that a user leaves. Raises as `registrations.remove`."""
     leave = registrations.erase if erased else registrations.remove
     try:
@@ -224,10 +216,10 @@ async def _leave(context: ServiceContext, user: str, *, erased: bool) -> LeaveRe
     if kept_until is not None:
         what = "A keyed digest of the id" if erased else "The id"
         notes.append(f"{what} is kept through slot {kept_until}: until then the earlier choice protects as well.")
-    return LeaveResult(in_force_from=force.slot, kept_until=kept_until, notes=notes)
+    return schemas.LeaveResult(in_force_from=force.slot, kept_until=kept_until, notes=notes)
 
 
-def _export(journal: Journal, user: str) -> UserExport:
+def _export(journal: Journal, user: str) -> schemas.UserExport:
     """Return all stored data about one user; refuse a user without any."""
     check_id(user)
     view = view_user(journal, user)
@@ -235,27 +227,29 @@ def _export(journal: Journal, user: str) -> UserExport:
     if not view.memberships and not view.queued and not by_request:
         raise NotRegistered("Nothing is stored about this user.", _CHECK_ID)
     terms = journal.head().epoch.terms
-    return UserExport(
+    return schemas.UserExport(
         memberships=[
-            MembershipRow(*_fields(row.key, row.level, terms), row.first, None)
+            schemas.MembershipRow(*_fields(row.key, row.level, terms), row.first, None)
             for row in view.memberships
             if row.last is None
         ],
         earlier=[
-            EarlierRow(*_fields(row.key, row.level, terms), row.first or None, row.last, until)
+            schemas.EarlierRow(*_fields(row.key, row.level, terms), row.first or None, row.last, until)
             for row in view.past
             if (until := view.kept_until(row)) is not None
         ],
         queued=[
-            QueuedRow(change.action, None if change.key is None else _requirement(change.key, change.level, terms))
+            schemas.QueuedRow(
+                change.action, None if change.key is None else _requirement(change.key, change.level, terms)
+            )
             for change in view.queued
         ],
         joined_by_request=by_request,
     )
 
 
-def _requirement(key: Key, level: str | None, terms: Terms) -> UserRequirement:
-    return UserRequirement(*_fields(key, level, terms))
+def _requirement(key: Key, level: str | None, terms: Terms) -> schemas.UserRequirement:
+    return schemas.UserRequirement(*_fields(key, level, terms))
 
 
 def _fields(key: Key, level: str | None, terms: Terms) -> tuple[int, float, str | None, str | None]:

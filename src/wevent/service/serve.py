@@ -50,10 +50,8 @@ def serve(
     """Serve until SIGINT or SIGTERM; in the main thread.
 
     Args:
-        settings: settings of the stream.
+        settings, options, read: as of `wevent.publishing.session.run`.
         service: settings of the service.
-        options: options for this run alone.
-        read: files that the settings were read from, and what each is.
         watch: callbacks for the operator.
         listening: called with the address, once the service listens there.
 
@@ -178,7 +176,11 @@ class _Process:
 def _config(context: ServiceContext) -> uvicorn.Config:
     # It names addresses, and says less than the service's own lines.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    logging.getLogger(
+        "uvicorn.error"
+    ).addFilter(  # a call that was ended with the service after `GRACEFUL_S` is no news
+        lambda record: not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+    )
     return uvicorn.Config(
         make_app(context),
         http=BoundedProtocol,
@@ -193,11 +195,6 @@ def _config(context: ServiceContext) -> uvicorn.Config:
         backlog=_BACKLOG,
         timeout_graceful_shutdown=GRACEFUL_S,
     )
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Return False for a call that was ended with the service after `GRACEFUL_S`."""
-    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _connections() -> int:

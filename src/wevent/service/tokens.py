@@ -67,24 +67,14 @@ class InvalidTokens(WeventError, ValueError):
 
 
 class TokenRecord(msgspec.Struct, frozen=True):
-    """The stored part of a token. Times are seconds since 1970.
+    """The stored part of a token. Times are seconds since 1970."""
 
-    Attributes:
-        id: public part of the token.
-        digest: SHA-256 of the whole token.
-        name: purpose in the operator's words.
-        roles: uses.
-        created: time of creation.
-        expires: end of validity; None: never.
-        revoked: time of revocation; None: not revoked.
-    """
-
-    id: str
-    digest: str
-    name: str
+    id: str  # public part of the token
+    digest: str  # SHA-256 of the whole token
+    name: str  # purpose in the operator's words
     roles: tuple[Role, ...]
     created: int
-    expires: int | None = None
+    expires: int | None = None  # None: never
     revoked: int | None = None
 
     def __repr__(self) -> str:
@@ -92,19 +82,12 @@ class TokenRecord(msgspec.Struct, frozen=True):
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True):
-    """A link whose signature was checked.
-
-    Attributes:
-        user: user of the link.
-        identity: random hexadecimal.
-        expires: end of validity in seconds since 1970.
-        mark: mark of the user when the link was made; "" before any.
-    """
+    """A link whose signature was checked."""
 
     user: str
-    identity: str
-    expires: int
-    mark: str
+    identity: str  # random hexadecimal
+    expires: int  # seconds since 1970
+    mark: str  # of the user when the link was made; "" before any
 
     def __repr__(self) -> str:
         return f"Link(identity={self.identity!r}, expires={self.expires})"
@@ -122,17 +105,11 @@ class Issued(Generic[Kind]):
 
 
 class _Contents(msgspec.Struct):
-    """Contents of a tokens file.
+    """Contents of a tokens file."""
 
-    Attributes:
-        tokens: records by id, in the order they were made.
-        link_key: key that signs links; None before the first link.
-        ended: mark, and the time until which it is kept, by keyed digest of a link or a user.
-    """
-
-    tokens: dict[str, TokenRecord] = {}
-    link_key: str | None = None
-    ended: dict[str, tuple[str, int]] = {}
+    tokens: dict[str, TokenRecord] = {}  # by id, in the order they were made
+    link_key: str | None = None  # which signs links; None before the first link
+    ended: dict[str, tuple[str, int]] = {}  # mark, and time until which it is kept, by keyed digest of a link or a user
 
 
 class Tokens:

@@ -12,7 +12,7 @@ import httpx
 from fastapi import Depends, FastAPI, Request, Response
 
 from wevent.errors import WeventError
-from wevent.service.access import Caller, RateLimits, any_caller, link_holder, needs
+from wevent.service.access import Buckets, Caller, any_caller, link_holder, needs
 from wevent.service.problems import problem_of
 from wevent.service.tokens import Tokens
 
@@ -40,14 +40,15 @@ class Parts:
 
     clock: Clock
     tokens: Tokens
-    rates: RateLimits
+    requests: dict[str, Buckets]
+    events: Buckets
     settings: AccessSettings = field(default_factory=AccessSettings)
 
 
 def parts(folder: Path, *, requests_per_minute: int = 0, events_per_minute: int = 0) -> Parts:
     clock = Clock()
-    rates = RateLimits(requests_per_minute, events_per_minute, clock)
-    return Parts(clock, Tokens(folder / "run.journal.tokens", clock), rates)
+    requests = {kind: Buckets(requests_per_minute, clock) for kind in ("token", "link", "address")}
+    return Parts(clock, Tokens(folder / "run.journal.tokens", clock), requests, Buckets(events_per_minute, clock))
 
 
 def guarded_app(context: Parts) -> FastAPI:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.service.access_parts import NOW, Door, Parts, guarded_app, parts
-from wevent.service.access import Caller, recognise
+from wevent.service.access import Caller, count, recognise
 from wevent.service.problems import RequestError, problem_of
 from wevent.service.tokens import CredentialRefused
 
@@ -150,11 +150,11 @@ def test_too_many_requests(tmp_path: Path) -> None:
 def test_too_many_events(tmp_path: Path) -> None:
     service = parts(tmp_path, events_per_minute=100)
     caller, other = Caller("token", "00000001"), Caller("token", "00000002")
-    service.rates.count_events(caller, 100)
+    count(service.events, caller, "events", 100)
     with pytest.raises(RequestError, match="limit of events per minute") as caught:
-        service.rates.count_events(caller, 50)
+        count(service.events, caller, "events", 50)
     assert (caught.value.status, caught.value.headers) == (429, {"Retry-After": "30"})
-    service.rates.count_events(other, 100)
+    count(service.events, other, "events", 100)
 
 
 def test_addresses_of_one_household_count_together(tmp_path: Path) -> None:
