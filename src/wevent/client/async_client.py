@@ -54,11 +54,8 @@ if TYPE_CHECKING:
     from wevent.outputs.release_table import ReleaseTable
 
 User = str | int
-Place = int | str | datetime
-"""A slot by its number, or by a time in it."""
-Events = bytes | Iterable[Mapping[str, Any]]
-"""Lines of NDJSON as bytes, or objects with a time, a user and a cell."""
-
+Place = int | str | datetime  # a slot by its number, or by a time in it
+Events = bytes | Iterable[Mapping[str, Any]]  # lines of NDJSON as bytes, or objects with a time, a user and a cell
 _WORTH_COMPRESSING = 1024  # bytes
 _BATCH_ID = re.compile(r"[!-~]{1,200}")
 _LEAST_LIMIT = 1 << 10  # bytes: no service refuses fewer for their size
@@ -137,11 +134,7 @@ class AsyncClient:
         return await self._call(dict[str, Any], "GET", "/v1/admin/overview")
 
     async def wait_until_ready(self) -> None:
-        """Return when the service runs and keeps up with its clock.
-
-        Raises:
-            WeventError: if it does not within `patience_s`.
-        """
+        """Return when the service runs and keeps up with its clock. Raises WeventError if not within `patience_s`."""
         await self._call(NoneType, "GET", "/readyz")
 
     async def releases(
@@ -152,14 +145,7 @@ class AsyncClient:
         cells: Sequence[str] | None = None,
         page: int = 1000,
     ) -> AsyncIterator[ReleasedSlot]:
-        """Yield releases from one slot (or time) to another, in order. Without both, the last 500.
-
-        Args:
-            first: first slot.
-            last: last slot.
-            cells: labels; None: all cells.
-            page: number of slots per request.
-        """
+        """Yield releases from one slot or time to another, a page of slots per request; without both, the last 500."""
         start = first
         while True:
             slots = {"from": _slot_text(start), "to": _slot_text(last)}
@@ -180,10 +166,7 @@ class AsyncClient:
         return tabulate_releases([release async for release in self.releases(first, last, cells=cells)])
 
     async def stream(
-        self,
-        after: int | None = None,
-        *,
-        patience_s: float | None = 300.0,
+        self, after: int | None = None, *, patience_s: float | None = 300.0
     ) -> AsyncIterator[ReleasedSlot]:
         """Yield releases as they come, without end, each once and in order, also across lost connections.
 
@@ -332,12 +315,7 @@ class AsyncClient:
         content: bytes | None = None,
         silence_s: float | None = None,
     ) -> httpx.Request:
-        """Return a request with its content compressed if that is worth it.
-
-        Args:
-            params: parameters; None and False are left out.
-            silence_s: longest silence of a stream.
-        """
+        """Return a request, without parameters that are None or False; its content is compressed if that is worth it."""
         headers = {**self._headers, **(headers or {})}
         if content is not None and len(content) >= _WORTH_COMPRESSING:
             content, headers["content-encoding"] = gzip.compress(content, compresslevel=1, mtime=0), "gzip"

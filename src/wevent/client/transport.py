@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, closing, suppress
 from importlib.util import find_spec
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -24,17 +24,10 @@ with suppress(ImportError):  # an extra: `require_httpx` says so
 
 Reply = TypeVar("Reply")
 
-STREAM_SILENCE_S = 45.0
-"""A stream without a byte for three heartbeats is broken."""
-
-KEPT_S = 2.0
-"""Time for which an idle connection is used again: shorter than a server or a proxy keeps it."""
-
-_UNTOUCHED = frozenset({429, 503, 507})
-"""The service did nothing and asks for a later attempt; 507: its disk is full."""
-
-_LATER = _UNTOUCHED | {502, 504}
-"""Or a proxy got no answer: the effect of the call is unknown."""
+STREAM_SILENCE_S = 45.0  # a stream without a byte for three heartbeats is broken
+KEPT_S = 2.0  # time for which an idle connection is used again: shorter than a server or a proxy keeps it
+_UNTOUCHED = frozenset({429, 503, 507})  # the service did nothing and asks for a later attempt; 507: its disk is full
+_LATER = _UNTOUCHED | {502, 504}  # or a proxy got no answer: the effect of the call is unknown
 
 _FIRST_S, _LONGEST_S = 0.25, 15.0
 _LONGEST_SENTENCE = 2_000  # a proxy in between may answer with anything
@@ -42,12 +35,7 @@ _LONGEST_EVENT = 64 << 20  # bytes: a release of 2²¹ cells fits
 
 
 class Interrupted(Exception):
-    """A failed attempt after which the call may be made again.
-
-    Args:
-        error: error of the call if there is no other attempt.
-        wait_s: shortest time until the next attempt.
-    """
+    """A failed attempt, with the error of the call if no other is made, and the shortest time until the next one."""
 
     def __init__(self, error: WeventError, wait_s: float = 0.0) -> None:
         super().__init__(error)
@@ -55,19 +43,11 @@ class Interrupted(Exception):
 
 
 class RetryPolicy:
-    """Pauses between the attempts of one call.
-
-    Args:
-        total_s: time for all attempts together; None: without end.
-        now: a clock that never goes back.
-
-    Attributes:
-        least_s: shortest pause that the service asks for.
-    """
+    """Pauses between the attempts of one call, for `total_s` seconds by a clock; None: without end."""
 
     def __init__(self, total_s: float | None, now: Callable[[], float]) -> None:
         self._total_s, self._now = total_s, now
-        self.least_s = _FIRST_S
+        self.least_s = _FIRST_S  # shortest pause that the service asks for
         self.reset()
 
     def reset(self) -> None:
@@ -75,10 +55,9 @@ class RetryPolicy:
         self._begun, self._failures = self._now(), 0
 
     def pause(self, failure: Interrupted) -> float:
-        """Return the seconds until the next attempt; random, so that many clients do not come back together.
+        """Return the seconds until the next attempt, random so that many clients do not come back together.
 
-        Raises:
-            WeventError: the error of the failed attempt if no time is left.
+        Raises the error of the failed attempt if no time is left.
         """
         grown = min(_LONGEST_S, max(_FIRST_S, self.least_s) * 2.0**self._failures)
         self._failures = min(self._failures + 1, 16)
@@ -89,22 +68,14 @@ class RetryPolicy:
 
 
 class EventReader:
-    r"""Releases from the server-sent events of the service, whose lines end in a newline alone.
-
-    Attributes:
-        retry_s: pause before the next connection that the service asks for.
-    """
+    """Releases from the server-sent events of the service, whose lines end in a newline alone."""
 
     def __init__(self) -> None:
-        self.retry_s: float | None = None
+        self.retry_s: float | None = None  # pause before the next connection that the service asks for
         self._rest = b""
 
     def releases(self, chunk: bytes) -> Iterator[ReleasedSlot]:
-        """Yield the releases that this chunk completes; other events are left out.
-
-        Raises:
-            ServiceRefused: for a release that cannot be read, and for an event without end.
-        """
+        """Yield the releases that this chunk completes. Raises ServiceRefused for what cannot be read or has no end."""
         self._rest += chunk
         if b"\n" in chunk:
             *events, self._rest = self._rest.split(b"\n\n")
@@ -126,8 +97,26 @@ def require_httpx() -> None:
         raise InvalidOption("The client needs httpx.", fix, option="library", value="httpx")
 
 
+@asynccontextmanager
+async def _answer(
+    transport: httpx.AsyncBaseTransport | httpx.BaseTransport, request: httpx.Request
+) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
+    """Yield an answer and the pieces of its body; of a blocking transport as if they were asynchronous."""
+    if isinstance(transport, httpx.AsyncBaseTransport):
+        async with aclosing(await transport.handle_async_request(request)) as response:
+            yield response, response.aiter_bytes()
+    else:
+        with closing(transport.handle_request(request)) as response:
+            yield response, _each(response.iter_bytes())
+
+
+async def _each(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
 async def read_chunks(
-    transport: httpx.AsyncBaseTransport, request: httpx.Request, *, repeatable: bool = True
+    transport: httpx.AsyncBaseTransport | httpx.BaseTransport, request: httpx.Request, *, repeatable: bool = True
 ) -> AsyncGenerator[bytes, None]:
     """Yield the body of a successful answer.
 
@@ -136,12 +125,12 @@ async def read_chunks(
         ServiceRefused, ServiceUnreachable: if not.
     """
     try:
-        async with aclosing(await transport.handle_async_request(request)) as response:
+        async with _answer(transport, request) as (response, chunks):
             if response.is_success:
-                async for chunk in response.aiter_bytes():
+                async for chunk in chunks:
                     yield chunk
                 return
-            body = b"".join([chunk async for chunk in response.aiter_bytes()])
+            body = b"".join([chunk async for chunk in chunks])
     except httpx.RequestError as error:
         was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
         is_hopeless = "CERTIFICATE_VERIFY_FAILED" in str(error)
@@ -155,11 +144,7 @@ async def read_chunks(
 
 
 def decode(data: bytes, kind: type[Reply]) -> Reply:
-    """Return JSON as a type.
-
-    Raises:
-        ServiceRefused: if it is something else.
-    """
+    """Return JSON as a type. Raises ServiceRefused if it is something else."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, RecursionError):

@@ -27,8 +27,7 @@ _MAX_CALLERS = 50_000  # of a kind: some megabytes
 _ROUNDING_S = 1e-6  # a caller who waited as told is not refused for a rounding error
 _CREDENTIAL = re.compile(rb"bearer +([!-~]{1,600})", re.IGNORECASE)  # the scheme is case-insensitive (RFC 9110, 11.1)
 
-CallerKind = Literal["token", "link", "address"]
-"""Callers of one kind never use up the limit of another."""
+CallerKind = Literal["token", "link", "address"]  # callers of one kind never use up the limit of another
 Headers = Iterable[tuple[bytes, bytes]]
 
 

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from wevent.service.context import JournalReader
     from wevent.service.publishing_thread import PublisherState
 
-HEARTBEAT_S = 15.0
-"""Seconds without a release after which a reader gets a comment."""
-
+HEARTBEAT_S = 15.0  # seconds without a release after which a reader gets a comment
 MAX_READERS = 1000
 MAX_READERS_OF_CALLER = 100
 
@@ -153,11 +151,9 @@ class ReleaseFeed:
         return await self._reader.ask(lambda journal: render_slots(journal, first, last, _event))
 
     async def events(self, after: int | None, is_admitted: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
-        """Yield server-sent events of the releases after a slot, until `close`.
+        """Yield server-sent events of the releases after a slot (None: the last committed one), until `close`.
 
-        Args:
-            after: last slot that the reader has; None: the last committed one.
-            is_admitted: called before every release and heartbeat; the stream ends once it returns False.
+        `is_admitted` is called before every release and heartbeat. The stream ends once it returns False.
         """
         position = self.committed if after is None else after
         yield b"retry: 2000\n\n"

@@ -18,9 +18,7 @@ from wevent.service.tokens import CredentialRefused, InvalidTokens
 
 PROBLEM = "application/problem+json"
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
-RETRY_AFTER = {"Retry-After": "5"}
-"""Seconds until a caller repeats a request that the service could not answer."""
-
+RETRY_AFTER = {"Retry-After": "5"}  # seconds until a caller repeats a request that the service could not answer
 _MAX_SENTENCE = 1000  # characters: limits how much of a request is repeated
 _FACTS = ("key", "option", "column", "place", "line", "cells", "level", "parameter")
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -41,15 +42,9 @@ from wevent.streams.steady_clock import TOLERANCE_US, wall_clock_us
 if TYPE_CHECKING:
     from wevent.events.postgres_store import PostgresStore
 
-MAX_BEHIND = 3
-"""Number of releases that may be due and not out while a service still counts as ready."""
-
-SILENT_S = 5.0
-"""Seconds without an answer after which a database is away: it is asked twice a second, but may hang."""
-
-PROBE_S = 2.0
-"""Seconds between two writes that check the storage."""
-
+MAX_BEHIND = 3  # number of releases that may be due and not out while a service still counts as ready
+SILENT_S = 5.0  # seconds without an answer after which a database is away: it is asked twice a second, but may hang
+PROBE_S = 2.0  # seconds between two writes that check the storage
 ROLE_LOG = "wevent.service.role"
 """Log of takeovers for the operator, at every level but `--quiet` and `--log warning`; nothing of events."""
 
@@ -110,8 +105,7 @@ class PublisherState:
     def probe(self, write: Callable[[], None]) -> None:
         """Note whether a small write where batches go succeeds; a refused batch may depend on one user's record.
 
-        Raises:
-            JournalUnreachable: if the database does not answer.
+        Raises JournalUnreachable if the database does not answer.
         """
         try:
             write()
@@ -204,9 +198,8 @@ class PublishingThread(threading.Thread):
         self._state, self._watch, self._over, self._waits = state, watch, over, waits
         self._stopping, self._ended = threading.Event(), threading.Event()
         self._source: LiveSource | None = None
-        self._log: SegmentLog | None = None
+        self._parts = ExitStack()  # closed however the run ends
         self._totals: Counter[str] = Counter(Rejections().totals())
-        self._prober: threading.Thread | None = None
         self.report: RunReport | None = None
         self.error: BaseException | None = None
 
@@ -214,7 +207,7 @@ class PublishingThread(threading.Thread):
         """Publish; an error is kept for the thread that started this one."""
         try:
             report = self._publish()
-            self._close()
+            self._parts.close()
             summary = report.summary._replace(interrupted=self._stopping.is_set())
             self.report = replace(report, summary=summary, totals=dict(self._totals))
             self._state.phase = "ended"
@@ -223,7 +216,7 @@ class PublishingThread(threading.Thread):
             self._state.phase = "failed"
         finally:
             try:
-                self._close()
+                self._parts.close()
             finally:
                 self._over()  # the process waits for the end
 
@@ -238,10 +231,12 @@ class PublishingThread(threading.Thread):
         """Publish until the last slot is released, or it is stopped."""
 
         def opened(settings: Settings, clock: SlotClock, last: int | None) -> LiveSource:
-            self._log = log = open_event_log(settings, clock)
+            log = self._parts.enter_context(closing(open_event_log(settings, clock)))
             self._receive(settings, clock, last, log)
-            self._prober = threading.Thread(target=self._probe, args=(log,), name="probe", daemon=True)
-            self._prober.start()
+            prober = threading.Thread(target=self._probe, args=(log,), name="probe", daemon=True)
+            prober.start()
+            self._parts.callback(prober.join)
+            self._parts.callback(self._ended.set)
             return self._use(LiveSource(settings, clock, last, store=log))
 
         return self._run_session(opened)
@@ -266,6 +261,7 @@ class PublishingThread(threading.Thread):
         state = self._state
         state.clock, state.last = clock, last
         state.receiver = BatchReceiver(settings, clock, last, intake=intake)
+        self._parts.callback(self._stop_receiving)
 
     def _probe(self, log: SegmentLog) -> None:
         while not self._ended.is_set():
@@ -280,15 +276,6 @@ class PublishingThread(threading.Thread):
     def _progress(self, slot: int, last: int | None) -> None:
         self._state.advance(slot)
         self._watch.progress(slot, last)
-
-    def _close(self) -> None:
-        """Close all parts, however the run ended."""
-        self._ended.set()
-        if self._prober is not None:
-            self._prober.join()
-        self._stop_receiving()
-        if self._log is not None:
-            self._log.close()
 
     def _stop_receiving(self) -> None:
         """Refuse further batches, answer those that are being written."""
@@ -441,14 +428,9 @@ class ReplicaThread(PublishingThread):
         if self._follower is None:
             self._follower = JournalFollower(self._stores, state, lambda slot: self._watch.progress(slot, state.last))
             self._follower.start()
+            self._parts.callback(self._follower.join)
+            self._parts.callback(self._follower.stop)
         state.phase = "running"
-
-    def _close(self) -> None:
-        if self._follower is not None:
-            self._follower.stop()
-            self._follower.join()
-            self._follower = None
-        super()._close()
 
     def _stop_receiving(self) -> None:
         super()._stop_receiving()

@@ -22,12 +22,8 @@ from wevent.streams.json_lines import element_lines
 NDJSON = "application/x-ndjson"
 JSON = "application/json"
 CSV = "text/csv"
-BODY_S = 30.0
-"""Seconds for a whole body to arrive."""
-
-SMALL_BYTES = 1 << 16
-"""Limit for a body with one value, such as a requirement."""
-
+BODY_S = 30.0  # seconds for a whole body to arrive
+SMALL_BYTES = 1 << 16  # limit for a body with one value, such as a requirement
 BODY_BYTES = 256 << 20
 """Memory for the largest body that settings allow, compressed and decompressed (`wevent.settings`)."""
 

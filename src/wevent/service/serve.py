@@ -29,9 +29,7 @@ from wevent.service.publishing_thread import PublisherState, PublishingThread, R
 from wevent.settings import RunOptions, ServiceSettings, Settings
 from wevent.settings.values import ListenAddress
 
-GRACEFUL_S = 10
-"""Seconds after a signal for answers that are on their way."""
-
+GRACEFUL_S = 10  # seconds after a signal for answers that are on their way
 MAX_CONNECTIONS = 2000
 _OWN_FILES = 256  # that the process needs beside its connections
 _BACKLOG = 512

@@ -36,14 +36,11 @@ from wevent.file_io import atomic_write, storage_errors
 from wevent.journal.place import JournalPlace, file_beside
 from wevent.people.membership import check_id
 
-Role = Literal["ingest", "enrol", "read", "admin"]
-"""Use of a token; `admin` may do everything."""
+Role = Literal["ingest", "enrol", "read", "admin"]  # use of a token; `admin` may do everything
 
 ROLES: tuple[Role, ...] = get_args(Role)
 _LINK_PREFIX = "wel_"
-MAX_LINK_S = 366 * 86_400
-"""Limit for the life of a link."""
-
+MAX_LINK_S = 366 * 86_400  # limit for the life of a link
 _MAX_NAME = 100
 _TOKEN = re.compile(r"wev_([0-9a-f]{8})_[0-9a-f]{64}", re.ASCII)
 _NO_DIGEST = "0" * 64  # compared for unknown ids
@@ -135,12 +132,7 @@ class Tokens:
         self._logged = ""
 
     def create(self, roles: Collection[str], *, name: str = "", expires: int | None = None) -> Issued[TokenRecord]:
-        """Make a token.
-
-        Args:
-            roles: uses.
-            name: purpose.
-            expires: end of validity in seconds since 1970; None: never.
+        """Make a token that expires at a time in seconds since 1970; None: never.
 
         Raises:
             InvalidOption: without a role, or for a name that cannot be shown.
@@ -166,11 +158,7 @@ class Tokens:
         return tuple(self._read().tokens.values())
 
     def revoke(self, identity: str) -> TokenRecord:
-        """Revoke a token; a revoked one stays as it is.
-
-        Raises:
-            InvalidOption: if there is no such token.
-        """
+        """Revoke a token; a revoked one stays as it is. Raises InvalidOption for an unknown id."""
         with self._change() as contents:
             record = contents.tokens.get(identity)
             if record is None:  # the id may be a whole token, pasted by mistake: it is not repeated
@@ -204,12 +192,7 @@ class Tokens:
         return record
 
     def make_link(self, user: str, life_s: int) -> Issued[Link]:
-        """Make a link; the first one makes the key.
-
-        Raises:
-            InvalidMembership: for an invalid id.
-            InvalidOption: for a life that is not positive, or too long.
-        """
+        """Make a link; the first one makes the key. Raises InvalidMembership and InvalidOption for an invalid id or life."""
         check_id(user)
         if not 1 <= life_s <= MAX_LINK_S:
             problem = f"A link cannot last {life_s} seconds."
@@ -302,9 +285,7 @@ def tokens_path(journal: JournalPlace, configured: Path | None = None) -> Path:
 def _read_private(path: Path, known: _Status | None = None) -> tuple[bytes | None, _Status | None]:
     """Return the bytes of a file that only its owner can read, and what changes with it, its time of change first.
 
-    Args:
-        path: path of the file; both are None if there is none.
-        known: what was returned before: then the bytes are left out if nothing has changed.
+    Both are None without a file. The bytes are left out if nothing has changed since `known` was returned.
     """
     try:
         with open(path, "rb", opener=_open_without_waiting) as file:
