@@ -193,7 +193,7 @@ class Asking:
             assert self._client.delete(f"/v1/users/{gone}", headers=self._enrolling).status_code == 200
             return link
         if asks == "expired link":
-            return Tokens(service.folder / "run.journal.tokens", lambda: time.time() - 100).make(user, 60).text
+            return Tokens(service.folder / "run.journal.tokens", lambda: time.time() - 100).make_link(user, 60).text
         if asks == "another service's link":
             return self.other.link(user)
         link = service.link(user)

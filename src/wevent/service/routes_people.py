@@ -158,16 +158,8 @@ async def import_people(
     kind = media_type(request.headers, CSV, NDJSON)
     with context.memory.allocation() as take:
         body = await read_body(request, context.settings.max_body_bytes, context.settings.max_batch_bytes, take)
-        done = await context.change(
-            _import,
-            context.journal,
-            body,
-            kind,
-            columns=context.columns,
-            partial=not replace,
-            allow_removals=allow_removals,
-            dry_run=dry_run,
-        )
+        how = {"partial": not replace, "allow_removals": allow_removals, "dry_run": dry_run}
+        done = await context.change(_import, context.journal, body, kind, columns=context.columns, **how)
     counts = {"added": done.joining, "changed": done.changing, "removed": done.leaving, "unchanged": done.unchanged}
     answer = schemas.ImportResult(**counts, in_transition=done.preview.in_transition, notes=done.sentences())
     return json_answer(answer)
@@ -269,7 +261,8 @@ def _import(place: JournalPlace, body: bytes, kind: str, **how: Any) -> Differen
         try:
             return registrations.import_file(place, file, **how)
         except WeventError as error:
-            problem, fix = (text.replace(repr(str(file)), "the body") for text in (error.problem, error.fix))
+            name, texts = str(file), (error.problem, error.fix)
+            problem, fix = (text.replace(repr(name), "the body").replace(name, "the body") for text in texts)
             facts = {fact: value for fact, value in error.facts.items() if fact != "path"}
             raise type(error)(problem, fix.replace("--allow-removals", "allow_removals=true"), **facts) from None
 

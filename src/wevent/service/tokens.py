@@ -288,7 +288,8 @@ def _read_private(path: Path, known: _Status | None = None) -> tuple[bytes | Non
     Both are None without a file. The bytes are left out if nothing has changed since `known` was returned.
     """
     try:
-        with open(path, "rb", opener=_open_without_waiting) as file:
+        # Opening a pipe would wait for its writer.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise _untrusted(path, "it is not a file")
@@ -300,10 +301,6 @@ def _read_private(path: Path, known: _Status | None = None) -> tuple[bytes | Non
         return None, None
     except OSError as error:
         raise _untrusted(path, (error.strerror or "an error").lower()) from None
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe would wait for its writer
 
 
 def _decode(path: Path, data: bytes | None) -> _Contents:
