@@ -50,6 +50,7 @@ def make_app(context: ServiceContext) -> FastAPI:
     app = FastAPI(
         title="wevent",
         version=__version__,
+        summary="Histograms of an endless stream under personalised w-event privacy.",
         docs_url=None,  # both load what they need from elsewhere
         redoc_url=None,
         openapi_url="/openapi.json",

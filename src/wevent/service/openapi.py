@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 from fastapi import FastAPI, Response
-from fastapi.openapi.utils import get_openapi
 
-from wevent import __version__, schemas
+from wevent import schemas
 from wevent.service.problems import PROBLEM
 from wevent.service.request_body import JSON
 
@@ -85,12 +84,7 @@ def parameter(name: str, place: Literal["header", "path"], description: str, sch
 def document(app: FastAPI) -> dict[str, Any]:
     """Return the whole document; made once."""
     if app.openapi_schema is None:
-        made = get_openapi(
-            title="wevent",
-            version=__version__,
-            summary="Histograms of an endless stream under personalised w-event privacy.",
-            routes=app.routes,
-        )
+        made = FastAPI.openapi(app)
         _, components = msgspec.json.schema_components(_KINDS, ref_template=_SCHEMAS)
         for kind, ways in schemas.WAYS.items():
             forbidden = {"not": {"type": "null"}}  # it counts as no key
@@ -100,5 +94,5 @@ def document(app: FastAPI) -> dict[str, Any]:
         for path in made["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)  # the service answers 400 instead
-        app.openapi_schema = made
+    assert app.openapi_schema is not None
     return app.openapi_schema
