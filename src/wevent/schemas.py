@@ -126,9 +126,7 @@ class BatchResult(msgspec.Struct, frozen=True):
     """Result of a batch: a function of the batch, the clock and public settings alone."""
 
     accepted: Annotated[int, about("Number of accepted events, of registered and unregistered users.")]
-    rejected: Annotated[
-        dict[str, int], about("Number of rejected records by reason, without reasons that do not occur.")
-    ]
+    rejected: Annotated[dict[str, int], about("Number of rejected records, by the reasons that occur.")]
 
 
 class UserRequirement(ReleasedClass, frozen=True):
@@ -142,13 +140,9 @@ class HeldChoice(msgspec.Struct, frozen=True):
     """Requirement that a user holds."""
 
     requirement: Annotated[UserRequirement, about("Last requested requirement.")]
-    in_force_from: Annotated[
-        int, about("First slot in which it is held and the user is counted, if the publisher keeps up.")
-    ]
+    in_force_from: Annotated[int, about("First slot in which it is held, if the publisher keeps up.")]
     in_force_time: Annotated[datetime | None, about("Start of that slot.")]
-    earlier_until: Annotated[
-        int | None, about("First slot in which no earlier choice protects the user as well; null without one.")
-    ]
+    earlier_until: Annotated[int | None, about("First slot that no earlier choice protects as well; null without one.")]
     earlier_until_time: Annotated[datetime | None, about("Start of that slot.")]
     queued: Annotated[bool, about("True if it takes effect at the next slot boundary.")]
 
@@ -163,19 +157,14 @@ class LeaveResult(msgspec.Struct, frozen=True):
     """Effect of leaving."""
 
     in_force_from: Annotated[int, about("First slot in which the user is not counted, if the publisher keeps up.")]
-    kept_until: Annotated[
-        int | None, about("Last slot through which earlier choices are kept; null if nothing is kept.")
-    ]
+    kept_until: Annotated[int | None, about("Last slot through which earlier choices are kept; null without one.")]
     notes: Annotated[list[str], about("Further consequences, a sentence each.")]
 
 
 class MembershipRow(UserRequirement, frozen=True):
     """A membership."""
 
-    first: Annotated[
-        int | None,
-        about("First slot; null if the user was not registered and may have been counted as an unregistered user."),
-    ]
+    first: Annotated[int | None, about("First slot; null for the time as an unregistered user.")]
     last: Annotated[int | None, about("Last slot; null while it lasts.")]
 
 
@@ -198,9 +187,7 @@ class UserExport(msgspec.Struct, frozen=True):
     memberships: Annotated[list[MembershipRow], about("Current and future memberships.")]
     earlier: Annotated[list[EarlierRow], about("Ended memberships that are still kept.")]
     queued: Annotated[list[QueuedRow], about("Changes requested since.")]
-    joined_by_request: Annotated[
-        bool, about("True if a note says that the user joined by request and not by a requirements file.")
-    ]
+    joined_by_request: Annotated[bool, about("True for a user who joined by request, not by a requirements file.")]
 
 
 class PersonalLink(msgspec.Struct, frozen=True):
@@ -224,8 +211,7 @@ class ImportResult(msgspec.Struct, frozen=True):
     removed: Annotated[int, about("Number of users who leave.")]
     unchanged: Annotated[int, about("Number of users without a change.")]
     in_transition: Annotated[
-        int,
-        about("Number of users counted in a stricter class for a while, because earlier choices protect as well."),
+        int, about("Number of users in a stricter class while an earlier choice protects as well.")
     ]
     notes: Annotated[list[str], about("Further consequences, a sentence each.")]
 
@@ -242,9 +228,7 @@ class Overview(msgspec.Struct, frozen=True):
     committed: Annotated[int, about("Last released slot.")]
     committed_start: Annotated[datetime | None, about("Start of that slot.")]
     next_due: Annotated[datetime | None, about("Time of the next release.")]
-    slots_behind: Annotated[
-        int, about("Number of releases that are due and not out; negative if releases are ahead of the clock.")
-    ]
+    slots_behind: Annotated[int, about("Number of releases that are due and not out; negative ahead of the clock.")]
     fresh_rate: Annotated[float | None, about("Share of fresh releases among the last `recent_slots`.")]
     recent_slots: Annotated[int, about("Number of these slots.")]
     ready: Annotated[bool, about("True if the publisher runs and keeps up.")]
@@ -266,15 +250,11 @@ class Readiness(msgspec.Struct, frozen=True):
 
     status: Annotated[
         Condition,
-        about(
-            'Ready, or the reason against it. "ahead": slots were released ahead of the clock, and events are '
-            'late until the clock has caught up. "unwritable": batches cannot be stored.'
-        ),
+        about('Ready, or why not. "ahead" of the clock events are late. "unwritable": batches cannot be stored.'),
     ]
     role: Annotated[Role, about("Writer if this process closes slots, standby if another one does.")]
     clock: Annotated[
-        Literal["steady", "jumped"],
-        about("Jumped if the wall clock disagrees with the time since boot, and slots do not follow it yet."),
+        Literal["steady", "jumped"], about("Jumped if the wall clock has, and slots do not follow it yet.")
     ]
 
 
@@ -303,9 +283,7 @@ class RequirementBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
     level: Annotated[Word | None, about("Name from /v1/levels, such as High/Small.")] = None
     privacy: Annotated[Word | None, about("A word; with a window word.")] = None
-    window: Annotated[
-        int | Word | None, about('With privacy a word; with epsilon a number of slots, or a duration such as "24h".')
-    ] = None
+    window: Annotated[int | Word | None, about("With privacy a word; with epsilon slots, or a duration: 24h.")] = None
     epsilon: Annotated[float | Word | None, about("A number; with a window.")] = None
 
 

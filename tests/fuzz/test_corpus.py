@@ -33,7 +33,7 @@ from tests.fuzz.oracles import refusals
 from wevent.counting.counts import Counts
 from wevent.errors import InvalidInput
 from wevent.events.live_source import SlotBuffer
-from wevent.service import request_body
+from wevent.service import routes_events
 from wevent.streams import delimited, requirements_file
 from wevent.streams.json_lines import ObjectDecoder
 from wevent.verification import Report
@@ -144,7 +144,7 @@ BROKEN: dict[str, tuple[Any, Any, str, Any]] = {
     "settings that change": (configurations, configurations, "load_settings", changing),
     "an audit that writes": (journal_bytes, journal_bytes, "audit_journal", writing),
     "a state that changes": (state_bytes, state_bytes.Publisher, "restore", classmethod(ageing)),
-    "a part of a batch": (event_bodies, request_body, "event_lines", first_only),
+    "a part of a batch": (event_bodies, routes_events, "event_lines", first_only),
     "a rehearsal that stores": (people_bodies, people_bodies, "ask", storing),
     "a credential that anybody has": (sent_credentials, hmac, "compare_digest", lambda *_: True),
     "users that are counted more than once": (segment_bytes, SlotBuffer, "count", repeated),

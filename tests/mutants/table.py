@@ -1025,7 +1025,7 @@ MUTANTS = [
     Mutant(
         "replicas: a release is shown before its key is gone",
         "service/publishing_thread.py",
-        "            self._events.destroy(committed)\n",
+        "                    self._events.destroy(committed)\n",
         "",
         REPLICAS,
     ),

@@ -21,7 +21,7 @@ from tests.support.postgres_server import own_schema
 from wevent.journal import JournalPlace, journal_place, open_journal
 from wevent.journal.place import PostgresPlace
 from wevent.outputs.lines import ndjson_line
-from wevent.service.tokens import Tokens, TokenStore
+from wevent.service.tokens import Tokens
 
 SERVING = "tests.postgres.replica_serving"
 LEASE_S = 2  # how often roles are looked at; see `replica_serving` for how long a writer may be silent
@@ -50,7 +50,7 @@ class Replicas:
         place: JournalPlace = journal_place(self.address)
         assert isinstance(place, PostgresPlace)
         self.place = place
-        tokens = TokenStore(self.side / f"{place.schema}.tokens")
+        tokens = Tokens(self.side / f"{place.schema}.tokens")
         self._told = {name: folder / name for name in ("witness.ndjson", "draws.ndjson")}
         told = {"slot": "400ms", "grace": "3s", "time_unit": "us", "journal": self.address, **settings}
         self._looking: psycopg.Connection[Any] | None = None
@@ -58,7 +58,7 @@ class Replicas:
         self.services = []
         for one in range(number):
             service = Service(folder / f"replica-{one}", people(SENDERS), **told)
-            service.tokens = Tokens(tokens)
+            service.tokens = tokens
             self.services.append(service)
 
     @property

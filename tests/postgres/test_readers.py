@@ -16,8 +16,7 @@ from wevent.journal.postgres_journal import PostgresJournal
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing.event_stores import ReplicaStores
 from wevent.publishing.staleness import Stated, settle_stale
-from wevent.service.publisher_state import PublisherState
-from wevent.service.publishing_thread import JournalFollower
+from wevent.service.publishing_thread import JournalFollower, PublisherState
 
 
 class Died(BaseException):

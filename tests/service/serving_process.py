@@ -17,7 +17,7 @@ import httpx
 
 import wevent
 from tests.support.commands import PATIENCE_S, Done, call, wait_for
-from wevent.service.tokens import Links, Tokens, TokenStore
+from wevent.service.tokens import Tokens
 
 ROOT = Path(__file__).parents[2]
 WITNESSED = "tests.service.witnessed_serving"
@@ -70,8 +70,7 @@ class Service:
         lines = [f"{key} = {json.dumps(value)}" for key, value in {**told, **settings}.items()]
         lines += ["[service]", *(f"{key} = {json.dumps(value)}" for key, value in limits.items())]
         (folder / "wevent.toml").write_text("\n".join(lines) + "\n")
-        file = TokenStore(folder / "run.journal.tokens")
-        self.tokens, self.links = Tokens(file), Links(file)
+        self.tokens = Tokens(folder / "run.journal.tokens")
 
     def token(self, *roles: str, expires: int | None = None) -> str:
         """A new token."""
@@ -79,7 +78,7 @@ class Service:
 
     def link(self, user: str, life_s: int = 3600) -> str:
         """A person's own link: its token."""
-        return self.links.make(user, life_s).text
+        return self.tokens.make_link(user, life_s).text
 
     @property
     def pid(self) -> int:

@@ -65,7 +65,7 @@ def test_a_stream_ends_when_its_token_is_revoked_or_its_link_is_ended(service: S
     streams = [open_stream(service, text)[0] for text in (made.text, link)]
     kept, _ = open_stream(service)
     service.tokens.revoke(made.record.id)
-    service.links.end_all("person-1")
+    service.tokens.end_links("person-1")
     with kept:
         for opened in streams:
             with opened:

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.service.serving_process import ROOT, Service, event_line
-from wevent.service.tokens import ROLES, Links, Role, Tokens, TokenStore
+from wevent.service.tokens import ROLES, Role, Tokens
 
 PAGE = ROOT / "docs" / "reference" / "http-access.md"
 PERSON = "zqperson"  # in every id: nothing else has it
@@ -123,7 +123,7 @@ class Asking:
         self._guarded: dict[str, str] = {}  # by call
         self._tokens = {role: self._token(role) for role in ROLES}
         self._enrolling = {"Authorization": f"Bearer {self._tokens['enrol']}"}
-        past = Tokens(TokenStore(service.folder / "run.journal.tokens"), lambda: time.time() - 7200)
+        past = Tokens(service.folder / "run.journal.tokens", lambda: time.time() - 7200)
         self._tokens["expired token"] = past.create(["admin"], expires=int(time.time()) - 3600).text
         revoked = service.tokens.create(ROLES)
         assert self._status("GET", "/v1/about", revoked.text) == 200
@@ -193,9 +193,7 @@ class Asking:
             assert self._client.delete(f"/v1/users/{gone}", headers=self._enrolling).status_code == 200
             return link
         if asks == "expired link":
-            return (
-                Links(TokenStore(service.folder / "run.journal.tokens"), lambda: time.time() - 100).make(user, 60).text
-            )
+            return Tokens(service.folder / "run.journal.tokens", lambda: time.time() - 100).make_link(user, 60).text
         if asks == "another service's link":
             return self.other.link(user)
         link = service.link(user)

@@ -26,7 +26,7 @@ from wevent.publishing.due import DueMoments
 from wevent.publishing.loop import Publication, Running
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
-from wevent.service.publisher_state import PublisherState
+from wevent.service.publishing_thread import PublisherState
 from wevent.settings import ServiceSettings, StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.source import SlotCounts

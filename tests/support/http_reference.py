@@ -12,7 +12,7 @@ from tests.support.json_reference import attributes_of
 from wevent import schemas
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
-from wevent.service.publisher_state import PublisherState
+from wevent.service.publishing_thread import PublisherState
 from wevent.settings import ServiceSettings
 
 TARGET = Path(__file__).parents[2] / "docs/reference/http.md"

@@ -45,7 +45,7 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
     settings = load_settings(used, {**options, "inputs": "-"}, ("journal",))
     _refuse_unfit(settings)
     _refuse_missing_extra()
-    from wevent.service.publisher_state import ROLE_LOG
+    from wevent.service.publishing_thread import ROLE_LOG
     from wevent.service.serve import serve
 
     if log is None and not is_quiet():  # who takes over when is said unless it is told to be quiet

@@ -21,7 +21,7 @@ from wevent.cli.standard_output import report
 from wevent.errors import InvalidOption, StorageFailed
 from wevent.journal import JournalPlace
 from wevent.publishing.configuration import read_config
-from wevent.service.tokens import ROLES, Links, TokenRecord, Tokens, TokenStore, choosing_address, tokens_path
+from wevent.service.tokens import ROLES, TokenRecord, Tokens, choosing_address, tokens_path
 from wevent.settings import ServiceSettings
 from wevent.settings.loading import parse_service
 from wevent.settings.values import SECOND_US, format_time, parse_length, parse_time, parse_url
@@ -33,7 +33,7 @@ _FURTHEST_S = 100 * 366 * 86_400
 class _Service(NamedTuple):
     """Where the tokens are, and what the configuration says of the service."""
 
-    file: TokenStore
+    tokens: Tokens
     settings: ServiceSettings
 
 
@@ -49,10 +49,10 @@ def command(context: click.Context, journal: JournalPlace | None, config: Path |
     named = None if journal in (None, Path()) else journal
     path = chosen_journal(named, config)
     if named is not None:
-        context.obj = _Service(TokenStore(tokens_path(path), logs=False), ServiceSettings())
+        context.obj = _Service(Tokens(tokens_path(path), logs=False), ServiceSettings())
         return
     settings = parse_service(read_config(FOUND if config is None else config).get("service", {}))
-    context.obj = _Service(TokenStore(tokens_path(path, settings.tokens), logs=False), settings)
+    context.obj = _Service(Tokens(tokens_path(path, settings.tokens), logs=False), settings)
 
 
 _JSON = click.option("--json", "wants_json", is_flag=True, help="Print one object.")
@@ -69,8 +69,7 @@ def create(service: _Service, roles: tuple[str, ...], name: str, expires: str | 
 
     ingest sends events, enrol registers people and makes their links, read reads releases, admin does everything.
     """
-    tokens = Tokens(service.file)
-    made = tokens.create(roles, name=name, expires=None if expires is None else _moment(expires))
+    made = service.tokens.create(roles, name=name, expires=None if expires is None else _moment(expires))
     record = made.record
     answer = NewTokenAnswer(
         token=made.text,
@@ -78,13 +77,13 @@ def create(service: _Service, roles: tuple[str, ...], name: str, expires: str | 
         name=record.name,
         roles=list(record.roles),
         expires=_time(record.expires),
-        file=str(service.file.path),
+        file=str(service.tokens.path),
     )
     try:
         click.echo(as_json(answer) if wants_json else made.text)
         sys.stdout.flush()
     except StorageFailed:
-        tokens.revoke(record.id)  # nobody has seen it
+        service.tokens.revoke(record.id)  # nobody has seen it
         raise
     if not wants_json and not is_quiet():
         until = "it does not expire" if answer.expires is None else f"it expires at {answer.expires}"
@@ -97,8 +96,8 @@ def create(service: _Service, roles: tuple[str, ...], name: str, expires: str | 
 @click.pass_obj
 def list_tokens(service: _Service, wants_json: bool) -> None:
     """List the tokens: id, name, roles, since when, until when, and whether they are in force."""
-    tokens = Tokens(service.file)
-    answer = TokensAnswer(file=str(service.file.path), tokens=[_answer(tokens, one) for one in tokens.records()])
+    tokens = service.tokens
+    answer = TokensAnswer(file=str(service.tokens.path), tokens=[_answer(tokens, one) for one in tokens.records()])
     if wants_json:
         click.echo(as_json(answer))
         return
@@ -118,7 +117,7 @@ def list_tokens(service: _Service, wants_json: bool) -> None:
 @click.pass_obj
 def revoke(service: _Service, /, wants_json: bool, **given: str) -> None:
     """Let a token admit nobody from now on, also in a service that runs."""
-    tokens = Tokens(service.file)
+    tokens = service.tokens
     answer = _answer(tokens, tokens.revoke(given["id"]))
     said = f"token {answer.id} is revoked"
     report(as_json(answer) if wants_json else said, "The token was revoked.", asked=wants_json)
@@ -134,8 +133,8 @@ def link(service: _Service, user: str, url: str | None, expires: str | None, wan
     """Make somebody's own link, with which they choose, leave and erase for themselves; print it, this once."""
     address = parse_url(url or service.settings.url or f"http://{service.settings.listen}", "url")
     life_s = service.settings.link_hours * 3600 if expires is None else _moment(expires) - int(time.time())
-    made = Links(service.file).make(user, life_s)
-    answer = PersonalLinkAnswer(url=choosing_address(address, made), expires=_time(made.link.expires) or "")
+    made = service.tokens.make_link(user, life_s)
+    answer = PersonalLinkAnswer(url=choosing_address(address, made), expires=_time(made.record.expires) or "")
     click.echo(as_json(answer) if wants_json else answer.url)
     if not wants_json and not is_quiet():
         click.echo(f"It expires at {answer.expires}. Whoever has it can choose for this person.", err=True)
@@ -146,7 +145,7 @@ def link(service: _Service, user: str, url: str | None, expires: str | None, wan
 @click.pass_obj
 def unlink(service: _Service, user: str) -> None:
     """Let no link that somebody has so far admit anybody."""
-    Links(service.file).end_all(user)
+    service.tokens.end_links(user)
     report("the links that this person had are over", "They are over.")
 
 

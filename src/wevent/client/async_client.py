@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from types import NoneType, TracebackType
+from datetime import datetime
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 import msgspec
 
-from wevent.client import calls
-from wevent.client.calls import Events, Place, User, user_path
-from wevent.client.release_stream import EventStreamReader
 from wevent.client.transport import (
     KEPT_S,
     STREAM_SILENCE_S,
+    EventReader,
     Interrupted,
     Reply,
     RetryPolicy,
@@ -27,7 +30,7 @@ from wevent.client.transport import (
     require_httpx,
     unreachable,
 )
-from wevent.errors import ServiceRefused
+from wevent.errors import InvalidOption, ServiceRefused
 from wevent.schemas import (
     BatchResult,
     BudgetTable,
@@ -50,7 +53,13 @@ with suppress(ImportError):  # an extra: `require_httpx` says so
 if TYPE_CHECKING:
     from wevent.outputs.release_table import ReleaseTable
 
+User = str | int
+Place = int | str | datetime  # a slot by its number, or by a time in it
+Events = bytes | Iterable[Mapping[str, Any]]  # lines of NDJSON as bytes, or objects with a time, a user and a cell
 _WORTH_COMPRESSING = 1024  # bytes
+_BATCH_ID = re.compile(r"[!-~]{1,200}")
+_LEAST_LIMIT = 1 << 10  # bytes: no service refuses fewer for their size
+_UNSENDABLE = (TypeError, ValueError, RecursionError)
 
 
 class AsyncClient:
@@ -97,9 +106,7 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -108,31 +115,27 @@ class AsyncClient:
 
     async def about(self) -> StreamInfo:
         """Return public facts about the stream: clock, cells, mechanism, last released slot."""
-        return await self._call(self._request("GET", "/v1/about"), StreamInfo)
+        return await self._call(StreamInfo, "GET", "/v1/about")
 
     async def levels(self) -> LevelTable:
         """Return the levels that users may choose."""
-        return await self._call(self._request("GET", "/v1/levels"), LevelTable)
+        return await self._call(LevelTable, "GET", "/v1/levels")
 
     async def ledger(self) -> BudgetTable:
         """Return the budget of every class as of the last released slot."""
-        return await self._call(self._request("GET", "/v1/ledger"), BudgetTable)
+        return await self._call(BudgetTable, "GET", "/v1/ledger")
 
     async def statement(self) -> dict[str, Any]:
         """Return the privacy statement."""
-        return await self._call(self._request("GET", "/v1/statement"), dict[str, Any])
+        return await self._call(dict[str, Any], "GET", "/v1/statement")
 
     async def overview(self) -> dict[str, Any]:
         """Return the status of the service, for administrators."""
-        return await self._call(self._request("GET", "/v1/admin/overview"), dict[str, Any])
+        return await self._call(dict[str, Any], "GET", "/v1/admin/overview")
 
     async def wait_until_ready(self) -> None:
-        """Return when the service runs and keeps up with its clock.
-
-        Raises:
-            WeventError: if it does not within `patience_s`.
-        """
-        await self._call(self._request("GET", "/readyz"), NoneType)
+        """Return when the service runs and keeps up with its clock. Raises WeventError if not within `patience_s`."""
+        await self._call(NoneType, "GET", "/readyz")
 
     async def releases(
         self,
@@ -142,18 +145,12 @@ class AsyncClient:
         cells: Sequence[str] | None = None,
         page: int = 1000,
     ) -> AsyncIterator[ReleasedSlot]:
-        """Yield releases from one slot (or time) to another, in order. Without both, the last 500.
-
-        Args:
-            first: first slot.
-            last: last slot.
-            cells: labels; None: all cells.
-            page: number of slots per request.
-        """
+        """Yield releases from one slot or time to another, a page of slots per request; without both, the last 500."""
         start = first
         while True:
-            params = calls.release_params(start, last, cells, page)
-            found = await self._call(self._request("GET", "/v1/releases", params=params), ReleasePage)
+            slots = {"from": _slot_text(start), "to": _slot_text(last)}
+            params = {**slots, "cells": None if cells is None else ",".join(map(_cell_text, cells)), "limit": page}
+            found = await self._call(ReleasePage, "GET", "/v1/releases", params=params)
             for release in found.releases:
                 yield release
             if found.next is None:
@@ -169,10 +166,7 @@ class AsyncClient:
         return tabulate_releases([release async for release in self.releases(first, last, cells=cells)])
 
     async def stream(
-        self,
-        after: int | None = None,
-        *,
-        patience_s: float | None = 300.0,
+        self, after: int | None = None, *, patience_s: float | None = 300.0
     ) -> AsyncIterator[ReleasedSlot]:
         """Yield releases as they come, without end, each once and in order, also across lost connections.
 
@@ -189,8 +183,8 @@ class AsyncClient:
         while True:
             headers = {"accept": "text/event-stream", "accept-encoding": "identity", "last-event-id": str(after)}
             request = self._request("GET", "/v1/releases/stream", headers=headers, silence_s=STREAM_SILENCE_S)
-            reader = EventStreamReader()
-            failure = Interrupted(unreachable("a stream that ended"))
+            reader = EventReader()
+            failure = Interrupted(unreachable("the stream ended"))
             try:
                 async with aclosing(read_chunks(self._transport, request)) as chunks:
                     async for chunk in chunks:
@@ -214,16 +208,29 @@ class AsyncClient:
             batch_id: the same in every attempt, also in a later run of your program; None: a digest of the events. The
                 same id with other events is refused.
         """
-        return await self._send(calls.event_lines(events), batch_id)
+        if batch_id is not None and not _BATCH_ID.fullmatch(batch_id):
+            fix = "Give at most 200 visible ASCII characters without blanks, or leave the id to the client."
+            raise InvalidOption("The batch id is not valid.", fix, option="batch_id", value=None)
+        return await self._send(event_lines(events), batch_id)
 
     async def _send(self, lines: bytes, batch_id: str | None) -> BatchResult:
+        """Send a batch; in halves if it is refused for its size. A half has the same id in every attempt."""
+        headers = {"content-type": "application/x-ndjson", "idempotency-key": batch_id or _digest_id(lines)}
         try:
-            headers = calls.batch_headers(lines, batch_id)
-            request = self._request("POST", "/v1/events", headers=headers, content=lines)
-            return await self._call(request, BatchResult)
+            return await self._call(BatchResult, "POST", "/v1/events", headers=headers, content=lines)
         except ServiceRefused as refusal:
-            parts = calls.split(refusal, lines, batch_id)
-        return calls.add_up([await self._send(*part) for part in parts])
+            if refusal.facts["status"] != 413 or len(lines) <= _LEAST_LIMIT:
+                raise
+        middle = len(lines) // 2
+        cut = lines.rfind(b"\n", 0, middle) + 1 or lines.find(b"\n", middle) + 1
+        if cut == len(lines):  # one record, too long to send
+            return BatchResult(0, {"no_record": 1})
+        halves = [
+            await self._send(half, batch_id and _digest_id(batch_id.encode() + b"\n" + half))
+            for half in (lines[:cut], lines[cut:])
+        ]
+        rejected = Counter(halves[0].rejected) + Counter(halves[1].rejected)
+        return BatchResult(halves[0].accepted + halves[1].accepted, dict(rejected))
 
     async def set_requirement(
         self,
@@ -239,30 +246,30 @@ class AsyncClient:
 
         With `dry_run` nothing changes, and the result is what would.
         """
-        request = self._request(
+        return await self._call(
+            ChoiceResult,
             "PUT",
-            user_path(user, "/requirement"),
-            params=calls.flag_params(dry_run=dry_run),
+            _user_path(user, "/requirement"),
+            params={"dry_run": dry_run},
             headers={"content-type": "application/json"},
             content=msgspec.json.encode(RequirementBody(level, privacy, window, epsilon)),
         )
-        return await self._call(request, ChoiceResult)
 
     async def requirement(self, user: User | None = None) -> HeldChoice:
         """Return the requirement that a user holds."""
-        return await self._call(self._request("GET", user_path(user, "/requirement")), HeldChoice)
+        return await self._call(HeldChoice, "GET", _user_path(user, "/requirement"))
 
     async def remove_requirement(self, user: User | None = None) -> LeaveResult:
         """Remove a user: from the next slot on the user is not counted."""
-        return await self._call(self._request("DELETE", user_path(user, "/requirement")), LeaveResult)
+        return await self._call(LeaveResult, "DELETE", _user_path(user, "/requirement"))
 
     async def erase(self, user: User | None = None) -> LeaveResult:
         """Remove a user, and replace the id by a digest for as long as the earlier choice protects."""
-        return await self._call(self._request("DELETE", user_path(user)), LeaveResult)
+        return await self._call(LeaveResult, "DELETE", _user_path(user))
 
     async def export(self, user: User | None = None) -> dict[str, Any]:
         """Return all stored data about a user: current and earlier choices, queued changes."""
-        return await self._call(self._request("GET", user_path(user)), dict[str, Any])
+        return await self._call(dict[str, Any], "GET", _user_path(user))
 
     async def import_requirements(
         self,
@@ -282,49 +289,113 @@ class AsyncClient:
             allow_removals: also if more than one in ten would leave.
             dry_run: change nothing; the result is what would change.
         """
-        params = calls.flag_params(replace=replace, allow_removals=allow_removals, dry_run=dry_run)
-        request = self._request("POST", "/v1/users", params=params, headers={"content-type": kind}, content=file)
-        return await self._call(request, ImportResult)
+        params = {"replace": replace, "allow_removals": allow_removals, "dry_run": dry_run}
+        headers = {"content-type": kind}
+        return await self._call(ImportResult, "POST", "/v1/users", params=params, headers=headers, content=file)
 
     async def link(self, user: User) -> PersonalLink:
         """Make a personal link to /choose. Hand it to that user alone."""
-        return await self._call(self._request("POST", user_path(user, "/link")), PersonalLink, repeatable=False)
+        return await self._call(PersonalLink, "POST", _user_path(user, "/link"), repeatable=False)
 
     async def revoke_links(self, user: User) -> None:
         """End all personal links of a user."""
-        await self._call(self._request("DELETE", user_path(user, "/links")), NoneType)
+        await self._call(NoneType, "DELETE", _user_path(user, "/links"))
 
     async def end_link(self) -> None:
         """End the personal link that this client uses."""
-        await self._call(self._request("DELETE", "/v1/me/link"), NoneType)
+        await self._call(NoneType, "DELETE", "/v1/me/link")
 
     def _request(
         self,
         method: str,
         path: str,
         *,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, str | int | None] | None = None,
         headers: Mapping[str, str] | None = None,
         content: bytes | None = None,
         silence_s: float | None = None,
     ) -> httpx.Request:
-        """Return a request, its content compressed if that is worth it; a stream may be silent for `silence_s`."""
+        """Return a request, without parameters that are None or False; its content is compressed if that is worth it."""
         headers = {**self._headers, **(headers or {})}
         if content is not None and len(content) >= _WORTH_COMPRESSING:
             content, headers["content-encoding"] = gzip.compress(content, compresslevel=1, mtime=0), "gzip"
         timeout = httpx.Timeout(self._timeout_s, read=silence_s or self._timeout_s).as_dict()
         url, extensions = self._base + path, {"timeout": timeout}
-        return httpx.Request(
-            method, url, params=params or None, headers=headers, content=content, extensions=extensions
-        )
+        given = {name: value for name, value in (params or {}).items() if value is not None and value is not False}
+        return httpx.Request(method, url, params=given or None, headers=headers, content=content, extensions=extensions)
 
-    async def _call(self, request: httpx.Request, reply: type[Reply], *, repeatable: bool = True) -> Reply:
+    async def _call(
+        self, reply: type[Reply], method: str, path: str, *, repeatable: bool = True, **parts: Any
+    ) -> Reply:
         """Make a call, repeat it if two calls have the effect of one, and read the reply; NoneType ignores it."""
-        retry = RetryPolicy(self._patience_s, self._now)
+        request, retry = self._request(method, path, **parts), RetryPolicy(self._patience_s, self._now)
         while True:
             try:
                 body = b"".join([chunk async for chunk in read_chunks(self._transport, request, repeatable=repeatable)])
             except Interrupted as failure:
                 await self._sleep(retry.pause(failure))
             else:
-                return decode(b"null" if reply is NoneType else body, reply, "an answer of wevent")
+                return decode(b"null" if reply is NoneType else body, reply)
+
+
+def _user_path(user: User | None, rest: str = "") -> str:
+    """Return the path of a user; of None, the path of the user of a personal link."""
+    if user is None:
+        return f"/v1/me{rest}"
+    text = str(user)
+    if not text:
+        raise InvalidOption("The id of the user is empty.", "Give the id of a user.", option="user", value=None)
+    return f"/v1/users/{quote(text, safe='').replace('.', '%2E')}{rest}"
+
+
+def _slot_text(place: Place | None) -> str | None:
+    if isinstance(place, datetime):
+        if place.utcoffset() is None:
+            fix = "Give one such as datetime.now(UTC)."
+            raise InvalidOption("The time has no UTC offset.", fix, option="time", value=None)
+        return place.isoformat()
+    return None if place is None else str(place)
+
+
+def _cell_text(cell: Any) -> str:
+    """Return a label for a list with commas; one with a comma or a quote is in double quotes."""
+    text = str(cell)
+    return '"' + text.replace('"', '""') + '"' if set(text) & {",", '"'} else text
+
+
+def _digest_id(lines: bytes) -> str:
+    """Return the id of a batch without one: the same events are the same batch in every run."""
+    return f"sha256-{hashlib.sha256(lines).hexdigest()}"
+
+
+def event_lines(events: Events) -> bytes:
+    r"""Return lines of NDJSON, each ended by a newline.
+
+    An event that JSON cannot express becomes `null`, and a time without an offset stays without: the service rejects
+    that record alone, and its answer counts it.
+
+    >>> event_lines([{"time": 1767225610, "user": 17, "cell": "north"}, {"user": "\ud800"}])
+    b'{"time":1767225610,"user":17,"cell":"north"}\nnull\n'
+    """
+    if isinstance(events, bytes):
+        return events if events.endswith(b"\n") or not events else events + b"\n"
+    encoder = msgspec.json.Encoder()
+    rows = [_timed(event) for event in events]
+    try:
+        return encoder.encode_lines(rows)
+    except _UNSENDABLE:
+        return b"".join(_line(encoder, row) + b"\n" for row in rows)
+
+
+def _line(encoder: msgspec.json.Encoder, row: Any) -> bytes:
+    try:
+        return encoder.encode(row)
+    except _UNSENDABLE:
+        return b"null"
+
+
+def _timed(event: Any) -> Any:
+    """Return an event with its times as text."""
+    if not isinstance(event, Mapping):
+        return None
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in event.items()}

@@ -83,16 +83,14 @@ class LocalClient:
             return last
         self._refuse_past(slot)
         if not any(row.first <= slot and row.last is None for row in self._state.path):
-            raise _refused("a requirement that is held", "none", "Set a requirement first.")
+            raise _refused("No requirement is held.", "Set one first.")
         in_force, table = find_in_force(self._state.path, slot), set(classes)
         if any(window < 1 or nano < 0 for window, nano in (*table, *([] if told is None else [told]))):
-            raise _refused("classes with a window and an epsilon that is not negative", "others", "Send nothing.")
+            raise _refused("A class of the server has no window or a negative epsilon.", "Send nothing.")
         table.add(find_corner([*table, *in_force]))
         window, nano = find_counting_class(in_force, table) if told is None else told
         if not all(is_at_least_as_strict((window, nano), key) for key in in_force):
-            raise _refused(
-                "a class that is at least as strict as every requirement in force", "a looser one", "Send nothing."
-            )
+            raise _refused("The class of the server is looser than a requirement in force.", "Send nothing.")
         answer = randomize_nano(cell, cells=self._cells, budget=nano // window)
         self._state.report = LocalReport(slot, window, nano, answer)
         self._state.path = [row for row in self._state.path if row.last is None or slot < row.last + row.window]
@@ -100,8 +98,9 @@ class LocalClient:
 
     def _refuse_past(self, slot: int) -> None:
         if self._state.report is not None and slot <= self._state.report.slot:
-            raise _refused(f"a slot after {self._state.report.slot}", f"{slot}", "Slots are reported in order.")
+            problem = f"Slot {slot} is not after slot {self._state.report.slot}, which was reported."
+            raise _refused(problem, "Report slots in order.")
 
 
-def _refused(expected: str, received: str, remedy: str) -> InvalidReports:
-    return InvalidReports(expected, received, remedy, index=None)
+def _refused(problem: str, fix: str) -> InvalidReports:
+    return InvalidReports(problem, fix, index=None)

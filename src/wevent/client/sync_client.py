@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from functools import wraps
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from wevent.client.async_client import AsyncClient
@@ -65,34 +64,6 @@ def _finish(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("a blocking transport never waits")
 
 
-class _BlockingTransport:
-    """A blocking transport behind the part of the asynchronous interface that the client uses."""
-
-    def __init__(self, transport: httpx.BaseTransport) -> None:
-        self._transport = transport
-
-    async def handle_async_request(self, request: httpx.Request) -> _BlockingAnswer:
-        return _BlockingAnswer(self._transport.handle_request(request))
-
-    async def aclose(self) -> None:
-        self._transport.close()
-
-
-class _BlockingAnswer:
-    """Part of `httpx.Response`."""
-
-    def __init__(self, response: httpx.Response) -> None:
-        self._response = response
-        self.status_code, self.headers, self.is_success = response.status_code, response.headers, response.is_success
-
-    async def aiter_bytes(self) -> AsyncIterator[bytes]:
-        for chunk in self._response.iter_bytes():
-            yield chunk
-
-    async def aclose(self) -> None:
-        self._response.close()
-
-
 async def _sleep(seconds: float) -> None:
     time.sleep(seconds)
 
@@ -111,11 +82,14 @@ class Client:  # noqa: D101  below
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         require_httpx()
-        wrapped = cast(
-            Any, _BlockingTransport(transport or httpx.HTTPTransport(limits=httpx.Limits(keepalive_expiry=KEPT_S)))
-        )
+        self._transport = transport or httpx.HTTPTransport(limits=httpx.Limits(keepalive_expiry=KEPT_S))
         self._asynchronous = AsyncClient(
-            url, token=token, timeout_s=timeout_s, patience_s=patience_s, plain_http=plain_http, transport=wrapped
+            url,
+            token=token,
+            timeout_s=timeout_s,
+            patience_s=patience_s,
+            plain_http=plain_http,
+            transport=cast(Any, self._transport),  # `read_chunks` reads both kinds
         )
         self._asynchronous._sleep = _sleep
 
@@ -125,12 +99,13 @@ class Client:  # noqa: D101  below
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
-    close = _blocking(AsyncClient.aclose)
+    def close(self) -> None:
+        """Close all connections."""
+        self._transport.close()
+
     about = _blocking(AsyncClient.about)
     levels = _blocking(AsyncClient.levels)
     ledger = _blocking(AsyncClient.ledger)

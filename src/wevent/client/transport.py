@@ -1,4 +1,4 @@
-"""Calls over httpx: checks of address and token, retry policy, and errors.
+"""Calls over httpx: checks of address and token, retry policy, errors, and the stream of releases.
 
 Requests go through httpx's transports, not through its clients: those log every address, ids in it included, follow
 redirects, and use proxies that the environment names.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, closing, suppress
 from importlib.util import find_spec
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -17,35 +17,25 @@ from urllib.parse import urlsplit
 import msgspec
 
 from wevent.errors import InvalidOption, ServiceRefused, ServiceUnreachable, WeventError
+from wevent.schemas import ReleasedSlot
 
 with suppress(ImportError):  # an extra: `require_httpx` says so
     import httpx
 
 Reply = TypeVar("Reply")
 
-STREAM_SILENCE_S = 45.0
-"""A stream without a byte for three heartbeats is broken."""
-
-KEPT_S = 2.0
-"""Time for which an idle connection is used again: shorter than a server or a proxy keeps it."""
-
-_UNTOUCHED = frozenset({429, 503, 507})
-"""The service did nothing and asks for a later attempt; 507: its disk is full."""
-
-_LATER = _UNTOUCHED | {502, 504}
-"""Or a proxy got no answer: the effect of the call is unknown."""
+STREAM_SILENCE_S = 45.0  # a stream without a byte for three heartbeats is broken
+KEPT_S = 2.0  # time for which an idle connection is used again: shorter than a server or a proxy keeps it
+_UNTOUCHED = frozenset({429, 503, 507})  # the service did nothing and asks for a later attempt; 507: its disk is full
+_LATER = _UNTOUCHED | {502, 504}  # or a proxy got no answer: the effect of the call is unknown
 
 _FIRST_S, _LONGEST_S = 0.25, 15.0
 _LONGEST_SENTENCE = 2_000  # a proxy in between may answer with anything
+_LONGEST_EVENT = 64 << 20  # bytes: a release of 2²¹ cells fits
 
 
 class Interrupted(Exception):
-    """A failed attempt after which the call may be made again.
-
-    Args:
-        error: error of the call if there is no other attempt.
-        wait_s: shortest time until the next attempt.
-    """
+    """A failed attempt, with the error of the call if no other is made, and the shortest time until the next one."""
 
     def __init__(self, error: WeventError, wait_s: float = 0.0) -> None:
         super().__init__(error)
@@ -53,19 +43,11 @@ class Interrupted(Exception):
 
 
 class RetryPolicy:
-    """Pauses between the attempts of one call.
-
-    Args:
-        total_s: time for all attempts together; None: without end.
-        now: a clock that never goes back.
-
-    Attributes:
-        least_s: shortest pause that the service asks for.
-    """
+    """Pauses between the attempts of one call, for `total_s` seconds by a clock; None: without end."""
 
     def __init__(self, total_s: float | None, now: Callable[[], float]) -> None:
         self._total_s, self._now = total_s, now
-        self.least_s = _FIRST_S
+        self.least_s = _FIRST_S  # shortest pause that the service asks for
         self.reset()
 
     def reset(self) -> None:
@@ -73,10 +55,9 @@ class RetryPolicy:
         self._begun, self._failures = self._now(), 0
 
     def pause(self, failure: Interrupted) -> float:
-        """Return the seconds until the next attempt; random, so that many clients do not come back together.
+        """Return the seconds until the next attempt, random so that many clients do not come back together.
 
-        Raises:
-            WeventError: the error of the failed attempt if no time is left.
+        Raises the error of the failed attempt if no time is left.
         """
         grown = min(_LONGEST_S, max(_FIRST_S, self.least_s) * 2.0**self._failures)
         self._failures = min(self._failures + 1, 16)
@@ -86,20 +67,56 @@ class RetryPolicy:
         return wait
 
 
+class EventReader:
+    """Releases from the server-sent events of the service, whose lines end in a newline alone."""
+
+    def __init__(self) -> None:
+        self.retry_s: float | None = None  # pause before the next connection that the service asks for
+        self._rest = b""
+
+    def releases(self, chunk: bytes) -> Iterator[ReleasedSlot]:
+        """Yield the releases that this chunk completes. Raises ServiceRefused for what cannot be read or has no end."""
+        self._rest += chunk
+        if b"\n" in chunk:
+            *events, self._rest = self._rest.split(b"\n\n")
+            for event in events:
+                fields = {name: value for name, _, value in (line.partition(b": ") for line in event.split(b"\n"))}
+                pause = fields.get(b"retry", b"")
+                if pause.isdigit():
+                    self.retry_s = int(pause[:9]) / 1000.0
+                if fields.get(b"event") == b"release":
+                    yield decode(fields.get(b"data", b""), ReleasedSlot)
+        if len(self._rest) > _LONGEST_EVENT:
+            raise _unreadable()
+
+
 def require_httpx() -> None:
     """Refuse an installation without the extra."""
     if find_spec("httpx") is None:
-        raise InvalidOption(
-            "httpx to be installed",
-            "an installation without it",
-            "Run pip install 'wevent[client]'.",
-            option="library",
-            value="httpx",
-        )
+        fix = "Run pip install 'wevent[client]'."
+        raise InvalidOption("The client needs httpx.", fix, option="library", value="httpx")
+
+
+@asynccontextmanager
+async def _answer(
+    transport: httpx.AsyncBaseTransport | httpx.BaseTransport, request: httpx.Request
+) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
+    """Yield an answer and the pieces of its body; of a blocking transport as if they were asynchronous."""
+    if isinstance(transport, httpx.AsyncBaseTransport):
+        async with aclosing(await transport.handle_async_request(request)) as response:
+            yield response, response.aiter_bytes()
+    else:
+        with closing(transport.handle_request(request)) as response:
+            yield response, _each(response.iter_bytes())
+
+
+async def _each(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
 
 
 async def read_chunks(
-    transport: httpx.AsyncBaseTransport, request: httpx.Request, *, repeatable: bool = True
+    transport: httpx.AsyncBaseTransport | httpx.BaseTransport, request: httpx.Request, *, repeatable: bool = True
 ) -> AsyncGenerator[bytes, None]:
     """Yield the body of a successful answer.
 
@@ -108,12 +125,12 @@ async def read_chunks(
         ServiceRefused, ServiceUnreachable: if not.
     """
     try:
-        async with aclosing(await transport.handle_async_request(request)) as response:
+        async with _answer(transport, request) as (response, chunks):
             if response.is_success:
-                async for chunk in response.aiter_bytes():
+                async for chunk in chunks:
                     yield chunk
                 return
-            body = b"".join([chunk async for chunk in response.aiter_bytes()])
+            body = b"".join([chunk async for chunk in chunks])
     except httpx.RequestError as error:
         was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
         is_hopeless = "CERTIFICATE_VERIFY_FAILED" in str(error)
@@ -126,16 +143,12 @@ async def read_chunks(
     raise failure
 
 
-def decode(data: bytes | str, kind: type[Reply], expected: str) -> Reply:
-    """Return JSON as a type.
-
-    Raises:
-        ServiceRefused: if it is something else.
-    """
+def decode(data: bytes, kind: type[Reply]) -> Reply:
+    """Return JSON as a type. Raises ServiceRefused if it is something else."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, RecursionError):
-        raise unreadable(expected) from None
+        raise _unreadable() from None
 
 
 def _refused(status: int, body: bytes) -> ServiceRefused:
@@ -147,59 +160,45 @@ def _refused(status: int, body: bytes) -> ServiceRefused:
     detail, title = problem.get("detail"), problem.get("title")
     if isinstance(detail, str) and detail:
         return ServiceRefused(detail[:_LONGEST_SENTENCE], status, title if isinstance(title, str) else "", problem)
-    return ServiceRefused(
-        f"Expected an answer of wevent; received status {status} without one. "
-        "Check the address, and the proxy in front of the service.",
-        status,
-    )
+    sentence = f"The answer has status {status} and is none of wevent. Check the address, and the proxy of the service."
+    return ServiceRefused(sentence, status)
+
+
+def _unreadable() -> ServiceRefused:
+    """Return the error of a successful answer that this version cannot read."""
+    fix = "Check the address, and that client and service are of one version."
+    return ServiceRefused(f"The answer cannot be read. {fix}", 200)
 
 
 def unreachable(reason: str) -> ServiceUnreachable:
     """Return the error after the last attempt."""
-    return ServiceUnreachable(
-        "an answer of the service", reason, "Check the address and whether it runs, then try again.", reason=reason
-    )
-
-
-def unreadable(expected: str) -> ServiceRefused:
-    """Return the error of an answer that this version cannot read."""
-    return ServiceRefused(
-        f"Expected {expected}; received something else. "
-        "Check the address, and that client and service are of one version.",
-        200,
-    )
+    fix = "Check the address and whether it runs, then try again."
+    return ServiceUnreachable(f"The service cannot be reached: {reason}.", fix, reason=reason)
 
 
 def _describe(error: httpx.RequestError) -> str:
     """Return the failure in words; httpx's own message only where there was no connection, since it holds no id."""
     if isinstance(error, httpx.ConnectError):
         return f"no connection ({error})" if str(error) else "no connection"
-    return "no answer in time" if isinstance(error, httpx.TimeoutException) else "a connection that was lost"
+    return "no answer in time" if isinstance(error, httpx.TimeoutException) else "the connection was lost"
 
 
 def check_address(url: str, *, plain_http: bool) -> str:
-    """Return the address of a service without a slash at its end."""
+    """Return the address of a service without a slash at its end; errors do not repeat it: a personal link is secret."""
     parts = urlsplit(url)
     try:
         is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_fine = False
     if not is_fine or "@" in parts.netloc or parts.query or parts.fragment:
-        raise InvalidOption(
-            "the address of a service, such as https://stats.example",
-            "something else",  # a personal link has its token in it
-            "Leave user names, queries and what follows a # out of it.",
-            option="url",
-            value=None,
-        )
+        fix = "Give one such as https://stats.example, without a user name, a query or what follows a #."
+        raise InvalidOption("This is not the address of a service.", fix, option="url", value=None)
     if parts.scheme == "http" and not plain_http and not _is_loopback(parts.hostname or ""):
-        raise InvalidOption(
-            "https, where a token is sent to another machine",
-            "http",
-            "Put a reverse proxy with TLS in front of the service, or say plain_http=True if nobody can listen in between.",
-            option="url",
-            value=None,
+        problem = "Without https, others can read the token on its way to another machine."
+        fix = (
+            "Put a reverse proxy with TLS in front of the service, or set plain_http=True in a network that is private."
         )
+        raise InvalidOption(problem, fix, option="url", value=None)
     return url.rstrip("/")
 
 
@@ -214,10 +213,5 @@ def check_token(token: str) -> str:
     """Return a token that can be a header."""
     if token and token.isascii() and token.isprintable() and " " not in token:
         return token
-    raise InvalidOption(
-        "a token as `wevent token create` prints it",
-        "other characters",
-        "Read it without the end of its line.",
-        option="token",
-        value=None,
-    )
+    fix = "Give it as `wevent token create` prints it, without the end of the line."
+    raise InvalidOption("The token has characters that no token has.", fix, option="token", value=None)

@@ -1,4 +1,4 @@
-"""Callers from the Authorization header and their roles, as dependencies of routes.
+"""Callers from the Authorization header, their roles as dependencies of routes, and rate limits per caller.
 
 Refusals name the required access, never the request.
 """
@@ -8,21 +8,26 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
+import threading
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fastapi import Request
 
 from wevent.service.problems import CHALLENGE, RequestError
-from wevent.service.request_limits import CallerKind
-from wevent.service.tokens import LINK_PREFIX, CredentialRefused, InvalidTokens, Link, Role
+from wevent.service.tokens import CredentialRefused, InvalidTokens, Link, Role
 
 if TYPE_CHECKING:
     from wevent.service.context import ServiceContext
 
+_MINUTE_S = 60.0
+_MAX_CALLERS = 50_000  # of a kind: some megabytes
+_ROUNDING_S = 1e-6  # a caller who waited as told is not refused for a rounding error
 _CREDENTIAL = re.compile(rb"bearer +([!-~]{1,600})", re.IGNORECASE)  # the scheme is case-insensitive (RFC 9110, 11.1)
 
+CallerKind = Literal["token", "link", "address"]  # callers of one kind never use up the limit of another
 Headers = Iterable[tuple[bytes, bytes]]
 
 
@@ -31,10 +36,7 @@ class Caller:
     """The sender of a request.
 
     Attributes:
-        kind: kind of the id.
         id: id of the token or link; without either, the network address.
-        roles: roles of the token.
-        link: personal link, None without one.
     """
 
     kind: CallerKind
@@ -46,6 +48,58 @@ class Caller:
     def user(self) -> str | None:
         """User of the link, None without one."""
         return None if self.link is None else self.link.user
+
+
+class Buckets:
+    """Token buckets by name, each filled evenly, with a capacity of one minute. No owner's traffic affects another's.
+
+    A request for more than a minute's worth needs a full bucket and leaves a debt.
+
+    Args:
+        per_minute: fill rate; 0: no limit.
+        clock: seconds since any origin.
+        limit: number of buckets that are kept. A full bucket needs no place. Beyond the limit the least recently used
+            one goes, which gives its owner a full one.
+    """
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic, limit: int = _MAX_CALLERS) -> None:
+        self._per_minute, self._clock, self._limit = per_minute, clock, limit
+        self._full_at: dict[str, float] = {}  # time at which a bucket is full again, least recently used first
+        self._guard = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def take(self, name: str, count: int = 1) -> float:
+        """Return 0 if the count was taken, otherwise the seconds to wait; then nothing was taken."""
+        if not self._per_minute or count <= 0:
+            return 0.0
+        with self._guard:
+            now = self._clock()
+            full_at = max(self._full_at.get(name, now), now)
+            wait_s = full_at + self._fill_s(min(count, self._per_minute)) - now - _MINUTE_S
+            if wait_s > _ROUNDING_S:
+                return wait_s
+            self._full_at.pop(name, None)
+            self._full_at[name] = full_at + self._fill_s(count)
+            for _ in range(2):  # at most, so that no caller waits for it
+                oldest = next(iter(self._full_at))
+                if self._full_at[oldest] > now and len(self._full_at) <= self._limit:
+                    break
+                del self._full_at[oldest]
+            return 0.0
+
+    def _fill_s(self, count: int) -> float:
+        return count * _MINUTE_S / self._per_minute
+
+
+def count(buckets: Buckets, caller: Caller, what: str, number: int = 1) -> None:
+    """Count requests or events of a caller before they are taken, or refuse all of them (429)."""
+    wait_s = buckets.take(caller.id, number)
+    if wait_s > 0:
+        seconds = str(math.ceil(wait_s))
+        fix = f"Send it again in {seconds} seconds."
+        raise RequestError(429, f"The limit of {what} per minute is reached.", fix, {"Retry-After": seconds})
 
 
 async def any_caller(request: Request) -> Caller:
@@ -87,9 +141,9 @@ def recognise(context: ServiceContext, headers: Headers, host: str | None, *, an
     A token that is sent must be valid, also where none is needed. Calls without a valid one count for the address.
 
     Args:
-        context: tokens, links, limits and settings.
+        context: parts of the service.
         headers: headers of the request.
-        host: network address of the sender, None if there is none.
+        host: network address of the sender.
         anonymous_ok: whether a public service needs no token here.
 
     Raises:
@@ -106,9 +160,9 @@ def recognise(context: ServiceContext, headers: Headers, host: str | None, *, an
                 raise RequestError(401, "This call needs a token.", fix, CHALLENGE)
             caller = anonymous
     except (CredentialRefused, RequestError):
-        _count(context, anonymous)
+        count(context.requests["address"], anonymous, "requests")
         raise
-    _count(context, caller)
+    count(context.requests[caller.kind], caller, "requests")
     return caller
 
 
@@ -130,32 +184,10 @@ def _identify(context: ServiceContext, headers: Headers) -> Caller | None:
     if match is None:
         problem = "The Authorization header is not valid."
         raise RequestError(401, problem, "Send one header Authorization: Bearer TOKEN.", CHALLENGE)
-    text = match[1].decode("ascii")
-    if text.startswith(LINK_PREFIX):
-        link = context.links.admit(text)
-        return Caller("link", link.identity, link=link)
-    record = context.tokens.admit(text)
-    return Caller("token", record.id, frozenset(record.roles))
-
-
-def count_events(context: ServiceContext, caller: Caller, number: int) -> None:
-    """Count the events of a batch before they are taken.
-
-    Raises:
-        RequestError: if the caller sent too many within a minute (429); then none of them was counted.
-    """
-    _refuse_excess(context.rates.events.take(caller.id, number), "events")
-
-
-def _count(context: ServiceContext, caller: Caller) -> None:
-    _refuse_excess(context.rates.requests[caller.kind].take(caller.id), "requests")
-
-
-def _refuse_excess(wait_s: float, what: str) -> None:
-    if wait_s > 0:
-        seconds = str(math.ceil(wait_s))
-        fix = f"Send it again in {seconds} seconds."
-        raise RequestError(429, f"The limit of {what} per minute is reached.", fix, {"Retry-After": seconds})
+    held = context.tokens.admit(match[1].decode("ascii"))
+    if isinstance(held, Link):
+        return Caller("link", held.identity, link=held)
+    return Caller("token", held.id, frozenset(held.roles))
 
 
 def _household(host: str | None) -> str:

@@ -17,7 +17,7 @@ from wevent.errors import WeventError
 from wevent.service import routes_events, routes_operator, routes_people, routes_releases
 from wevent.service.context import ServiceContext
 from wevent.service.openapi import document
-from wevent.service.problems import problem, problem_of, problem_of_validation
+from wevent.service.problems import problem, problem_of
 
 _ROUTERS = (
     routes_releases.router,
@@ -50,6 +50,7 @@ def make_app(context: ServiceContext) -> FastAPI:
     app = FastAPI(
         title="wevent",
         version=__version__,
+        summary="Histograms of an endless stream under personalised w-event privacy.",
         docs_url=None,  # both load what they need from elsewhere
         redoc_url=None,
         openapi_url="/openapi.json",
@@ -67,11 +68,8 @@ def make_app(context: ServiceContext) -> FastAPI:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    if isinstance(error, WeventError):
+    if not isinstance(error, HTTPException):
         return problem_of(error)
-    if isinstance(error, RequestValidationError):
-        return problem_of_validation(error)
-    assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = _methods(request, error)
         return problem(405, f"The path has other methods ({allowed}). /openapi.json has all calls.", {"Allow": allowed})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -12,12 +13,12 @@ from fastapi import Depends, Request, Response
 
 from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.publishing.views import BudgetView
+from wevent.service.access import Buckets, CallerKind
 from wevent.service.feed import ReleaseFeed
 from wevent.service.problems import RequestError, not_running
-from wevent.service.publisher_state import PublisherState
-from wevent.service.request_body import JSON
-from wevent.service.request_limits import MemoryBudget, RateLimits
-from wevent.service.tokens import Links, Tokens, TokenStore, tokens_path
+from wevent.service.publishing_thread import PublisherState
+from wevent.service.request_body import JSON, MemoryBudget
+from wevent.service.tokens import Tokens, tokens_path
 from wevent.settings import ServiceSettings
 
 _READERS = 4  # of the journal at once; more would only wait for each other
@@ -26,42 +27,43 @@ _CHANGES = 2  # of the registry, at once: each waits for the journal
 _PATIENCE_S = 3.0  # with a database: the caller can ask again
 
 Answer = TypeVar("Answer")
+P = ParamSpec("P")
 
 
 class JournalReader:
     """Readers of a journal beside its publisher, in a bounded number of threads."""
 
     def __init__(self, place: JournalPlace) -> None:
-        self.place = place
+        self._place = place
         self._limiter = CapacityLimiter(_READERS)
         self._cache: dict[str, tuple[int, Any]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def ask(self, question: Callable[[Journal], Answer]) -> Answer:
         """Return a function of the journal, called in a thread with a journal of its own."""
-        return await to_thread.run_sync(self._ask, question, limiter=self._limiter)
+
+        def answer() -> Answer:
+            with open_journal(self._place, patience_s=_PATIENCE_S) as journal:
+                return question(journal)
+
+        return await to_thread.run_sync(answer, limiter=self._limiter)
 
     async def once(self, name: str, slot: int, question: Callable[[Journal], Answer]) -> Answer:
         """Return a function of the journal, called once per committed slot for all callers."""
         async with self._locks.setdefault(name, asyncio.Lock()):
-            cached = self._cache.get(name)
-            if cached is None or cached[0] != slot:
-                cached = self._cache[name] = slot, await self.ask(question)
-            answer: Answer = cached[1]
+            if self._cache.get(name, (None,))[0] != slot:
+                self._cache[name] = slot, await self.ask(question)
+            answer: Answer = self._cache[name][1]
             return answer
-
-    def _ask(self, question: Callable[[Journal], Answer]) -> Answer:
-        with open_journal(self.place, patience_s=_PATIENCE_S) as journal:
-            return question(journal)
 
 
 class ServiceContext:
     """The parts of a service over a journal that exists, or will when it is read.
 
     Attributes:
+        requests, events: limits per minute.
         columns: names of the columns of requirements files.
         batches: limit of batches that are stored at once.
-        changes: limit of changes of the registry at once.
     """
 
     def __init__(
@@ -71,28 +73,24 @@ class ServiceContext:
         state: PublisherState,
         columns: Mapping[str, str] | None = None,
     ) -> None:
-        store = TokenStore(tokens_path(journal, settings.tokens))
         self.settings, self.journal, self.state = settings, journal, state
-        self.tokens, self.links = Tokens(store), Links(store)
-        self.rates = RateLimits(settings.requests_per_minute, settings.events_per_minute)
+        self.tokens = Tokens(tokens_path(journal, settings.tokens))
+        self.requests = {kind: Buckets(settings.requests_per_minute) for kind in get_args(CallerKind)}
+        self.events = Buckets(settings.events_per_minute)
         self.memory = MemoryBudget()
         self.reader = JournalReader(journal)
         self.feed = ReleaseFeed(self.reader, state)
         self.budgets = BudgetView()
         self.columns = dict(columns or {})
-        self.batches, self.changes = CapacityLimiter(_BATCHES), CapacityLimiter(_CHANGES)
+        self.batches, self._changes = CapacityLimiter(_BATCHES), CapacityLimiter(_CHANGES)
 
-    async def change(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+    async def change(self, function: Callable[P, Answer], /, *arguments: P.args, **named: P.kwargs) -> Answer:
         """Return a function that changes the registry or the links, called in a thread."""
-        return await to_thread.run_sync(function, *arguments, limiter=self.changes)
+        return await to_thread.run_sync(functools.partial(function, *arguments, **named), limiter=self._changes)
 
 
 def find_context(request: Request) -> ServiceContext:
-    """Return the parts of the service.
-
-    Raises:
-        RequestError: before the journal can be read (503); readiness is answered from the start.
-    """
+    """Return the parts of the service; refuse before the journal can be read (503), but answer readiness from the start."""
     context: ServiceContext = request.app.state.context
     if not context.feed.is_open and request.url.path != "/readyz":
         raise not_running()
@@ -103,11 +101,7 @@ Context = Annotated[ServiceContext, Depends(find_context)]
 
 
 async def check_parameters(request: Request) -> None:
-    """Refuse unknown parameters: `?dryrun=true` would store what it should only preview.
-
-    Raises:
-        RequestError: if there is one (400).
-    """
+    """Refuse unknown parameters (400): `?dryrun=true` would store what it should only preview."""
     known = [field.alias for field in request.scope["route"].dependant.query_params]
     if any(name not in known for name in request.query_params):
         raise RequestError(400, "Unknown query parameter.", f"Supported: {', '.join(known) or 'none'}.")

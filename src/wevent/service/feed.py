@@ -21,11 +21,9 @@ from wevent.service.problems import RequestError
 
 if TYPE_CHECKING:
     from wevent.service.context import JournalReader
-    from wevent.service.publisher_state import PublisherState
+    from wevent.service.publishing_thread import PublisherState
 
-HEARTBEAT_S = 15.0
-"""Seconds without a release after which a reader gets a comment."""
-
+HEARTBEAT_S = 15.0  # seconds without a release after which a reader gets a comment
 MAX_READERS = 1000
 MAX_READERS_OF_CALLER = 100
 
@@ -38,9 +36,6 @@ _RETRY_S = 1.0  # between attempts to read what is known to be committed
 _DATA = b"data: "
 _HEARTBEAT = b": still here\n\n"
 _log = logging.getLogger("wevent.service.feed")
-
-Caller = Hashable
-"""Kind and id of the caller."""
 
 
 class Rendered(NamedTuple):
@@ -66,15 +61,7 @@ class Piece(NamedTuple):
 def render_slots(
     journal: Journal, first: int, last: int, render: Callable[[Record], bytes], labels: Iterable[str] | None = None
 ) -> Piece:
-    """Render releases until the last slot, or until they are large.
-
-    Args:
-        journal: opened for reading.
-        first: first slot.
-        last: last slot.
-        render: function of a release.
-        labels: labels of the cells; None: all.
-    """
+    """Render releases until the last slot, or until they are large; of the cells with these labels (None: all)."""
     releases, size = [], 0
     for record in released_records(Selection(journal, last, labels), first):
         releases.append(Rendered(record.slot, render(record), record.outcome == "fresh"))
@@ -97,6 +84,7 @@ class ReleaseFeed:
         recent: whether each of the last thousand releases was fresh.
         fresh: number of fresh releases since the feed was opened.
         is_open: whether `open` has ended.
+        readers: number of readers by caller.
     """
 
     def __init__(self, reader: JournalReader, state: PublisherState) -> None:
@@ -110,12 +98,16 @@ class ReleaseFeed:
         self.recent: deque[bool] = deque(maxlen=_KEPT)
         self.fresh = 0
         self._closed = self.is_open = False
-        self._readers: Counter[Caller] = Counter()
+        self.readers: Counter[Hashable] = Counter()
 
     def wake(self, slot: int) -> None:
         """Announce a committed slot; from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._note, slot)
+
+    def _note(self, slot: int) -> None:
+        self._known = max(self._known, slot)
+        self._news.set()
 
     def close(self) -> None:
         """End all streams; from the thread of the loop."""
@@ -158,73 +150,48 @@ class ReleaseFeed:
             return Piece([self._kept[slot] for slot in range(first, last + 1) if slot in self._kept], last)
         return await self._reader.ask(lambda journal: render_slots(journal, first, last, _event))
 
-    @property
-    def readers(self) -> int:
-        """Number of readers."""
-        return self._readers.total()
-
     async def events(self, after: int | None, is_admitted: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
-        """Yield server-sent events of the releases after a slot, until `close`.
+        """Yield server-sent events of the releases after a slot (None: the last committed one), until `close`.
 
-        Args:
-            after: last slot that the reader has; None: the last committed one.
-            is_admitted: called before every release and heartbeat; the stream ends once it returns False.
+        `is_admitted` is called before every release and heartbeat. The stream ends once it returns False.
         """
         position = self.committed if after is None else after
         yield b"retry: 2000\n\n"
         while not self._closed:
+            text = _HEARTBEAT
             if position < self.committed:
-                text, position = await self._events_after(position)
+                piece = await self.read(position + 1, self.committed)
+                text, position = b"", max(piece.through, position + 1)
+                for one in piece.releases:
+                    text += one.text
+                    if len(text) >= _SENT_BYTES:
+                        position = one.slot
+                        break
             else:
-                text = b"" if await self._is_moved() else _HEARTBEAT
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(HEARTBEAT_S):
+                        await self._moved.wait()
+                        text = b""
             if text:
                 if not is_admitted():
                     return
                 yield text
 
     @contextmanager
-    def place(self, caller: Caller) -> Iterator[None]:
-        """Hold a place for a reader.
-
-        Raises:
-            RequestError: if the caller has too many places (429), or all callers together (503).
-        """
-        is_callers = self._readers[caller] >= MAX_READERS_OF_CALLER
-        if is_callers or self.readers >= MAX_READERS:
+    def place(self, caller: Hashable) -> Iterator[None]:
+        """Hold a place for a reader; refuse it if the caller has too many places (429), or all callers together (503)."""
+        is_callers = self.readers[caller] >= MAX_READERS_OF_CALLER
+        if is_callers or self.readers.total() >= MAX_READERS:
             status, problem = (429, "You have") if is_callers else (503, "The service has")
             fix = "Try again later, or poll /v1/releases."
             raise RequestError(status, f"{problem} too many open streams.", fix, {"Retry-After": "30"})
-        self._readers[caller] += 1
+        self.readers[caller] += 1
         try:
             yield
         finally:
-            self._readers[caller] -= 1
-            if not self._readers[caller]:
-                del self._readers[caller]
-
-    async def _events_after(self, position: int) -> tuple[bytes, int]:
-        """Return the next events of a reader, and its new position."""
-        piece = await self.read(position + 1, self.committed)
-        chosen, size = [], 0
-        for one in piece.releases:
-            chosen.append(one.text)
-            size += len(one.text)
-            if size >= _SENT_BYTES:
-                return b"".join(chosen), one.slot
-        return b"".join(chosen), max(piece.through, position + 1)
-
-    async def _is_moved(self) -> bool:
-        """Wait for the next release; return False after a heartbeat without one."""
-        try:
-            async with asyncio.timeout(HEARTBEAT_S):
-                await self._moved.wait()
-        except TimeoutError:
-            return False
-        return True
-
-    def _note(self, slot: int) -> None:
-        self._known = max(self._known, slot)
-        self._news.set()
+            self.readers[caller] -= 1
+            if not self.readers[caller]:
+                del self.readers[caller]
 
     async def _catch_up(self) -> None:
         while self.committed < self._known and not self._closed:

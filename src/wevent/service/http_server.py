@@ -11,23 +11,13 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from wevent.service.app import Middleware, strict_headers
 from wevent.service.problems import RETRY_AFTER, problem
 
-HEADER_S = 10.0
-"""Seconds for the headers of a request, and for the first byte of a new connection."""
-
-STALLED_S = 30.0
-"""Seconds after which a reader that takes nothing is cut off."""
-
-DRAIN_S = 5.0
-"""Seconds for the rest of a body whose request is answered."""
-
-SEND_BUFFER = 256 << 10
-"""Bytes that wait in the system for a slow reader."""
-
+HEADER_S = 10.0  # seconds for the headers of a request, and for the first byte of a new connection
+STALLED_S = 30.0  # seconds after which a reader that takes nothing is cut off
+DRAIN_S = 5.0  # seconds for the rest of a body whose request is answered
+SEND_BUFFER = 256 << 10  # bytes that wait in the system for a slow reader
 MAX_HEADER_BYTES = 64 << 10
 MAX_HEADERS = 100
-MAX_REFUSED = 50
-"""Connections beyond the limit that get an answer; further ones are dropped."""
-
+MAX_REFUSED = 50  # connections beyond the limit that get an answer; further ones are dropped
 _SENTENCES = {
     400: "The request is not valid HTTP/1.1. Correct it.",
     408: f"The headers of the request did not arrive within {HEADER_S:g} seconds. Send them faster.",

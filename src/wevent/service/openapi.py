@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 from fastapi import FastAPI, Response
-from fastapi.openapi.utils import get_openapi
 
-from wevent import __version__, schemas
+from wevent import schemas
 from wevent.service.problems import PROBLEM
 from wevent.service.request_body import JSON
 
@@ -85,23 +84,15 @@ def parameter(name: str, place: Literal["header", "path"], description: str, sch
 def document(app: FastAPI) -> dict[str, Any]:
     """Return the whole document; made once."""
     if app.openapi_schema is None:
-        made = get_openapi(
-            title="wevent",
-            version=__version__,
-            summary="Histograms of an endless stream under personalised w-event privacy.",
-            routes=app.routes,
-        )
+        made = FastAPI.openapi(app)
         _, components = msgspec.json.schema_components(_KINDS, ref_template=_SCHEMAS)
         for kind, ways in schemas.WAYS.items():
-            components[kind.__name__] |= {"oneOf": [_present(names) for names in ways]}
+            forbidden = {"not": {"type": "null"}}  # it counts as no key
+            one_of = [{"required": names, "properties": dict.fromkeys(names, forbidden)} for names in ways]
+            components[kind.__name__] |= {"oneOf": one_of}
         made["components"] = {"schemas": components, "securitySchemes": _SCHEMES}
         for path in made["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)  # the service answers 400 instead
-        app.openapi_schema = made
+    assert app.openapi_schema is not None
     return app.openapi_schema
-
-
-def _present(names: list[str]) -> Content:
-    """Return the schema of objects that have these keys; null counts as no key."""
-    return {"required": names, "properties": {name: {"not": {"type": "null"}} for name in names}}

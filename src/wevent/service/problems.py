@@ -13,39 +13,24 @@ import msgspec
 from fastapi import Response
 from fastapi.exceptions import RequestValidationError
 
-from wevent.errors import (
-    BatchConflict,
-    InvalidJournal,
-    InvalidState,
-    JournalLocked,
-    JournalUnreachable,
-    NotRegistered,
-    ServiceStopping,
-    StaleJournal,
-    StorageFailed,
-    WeventError,
-)
+from wevent import errors
 from wevent.service.tokens import CredentialRefused, InvalidTokens
 
 PROBLEM = "application/problem+json"
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
-RETRY_AFTER = {"Retry-After": "5"}
-"""Seconds until a caller repeats a request that the service could not answer."""
-
+RETRY_AFTER = {"Retry-After": "5"}  # seconds until a caller repeats a request that the service could not answer
 _MAX_SENTENCE = 1000  # characters: limits how much of a request is repeated
 _FACTS = ("key", "option", "column", "place", "line", "cells", "level", "parameter")
 
 
-class RequestError(WeventError):
-    """A refused request. The sentences do not repeat the request."""
+class RequestError(errors.WeventError):
+    """A refused request. The sentences do not repeat the request. Facts: `status`, `headers`."""
+
+    status: int
+    headers: dict[str, str]
 
     def __init__(self, status: int, problem: str, fix: str, headers: Mapping[str, str] | None = None) -> None:
-        Exception.__init__(self, f"{problem} {fix}")
-        self.status, self.problem, self.fix, self.headers = status, problem, fix, dict(headers or {})
-        self.facts = {}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.status, self.problem, self.fix, self.headers)
+        super().__init__(problem, fix, status=status, headers=dict(headers or {}))
 
 
 def not_running() -> RequestError:
@@ -53,19 +38,19 @@ def not_running() -> RequestError:
     return RequestError(503, "The publisher is not running.", "Try again later.", RETRY_AFTER)
 
 
-_KINDS: dict[type[WeventError], tuple[int, Mapping[str, str], str | None]] = {
-    JournalUnreachable: (503, RETRY_AFTER, "The server's database does not answer. Try again later."),
-    StorageFailed: (507, RETRY_AFTER, "The server's disk is full or read-only. Try again later."),
-    JournalLocked: (503, RETRY_AFTER, "The journal is in use. Try again later."),
-    StaleJournal: (503, RETRY_AFTER, "The journal is an outdated copy. The operator must reconcile it first."),
-    InvalidJournal: (503, RETRY_AFTER, "The journal is damaged. The operator must restore it first."),
-    InvalidState: (503, RETRY_AFTER, "The journal is damaged. The operator must restore it first."),
+_KINDS: dict[type[errors.WeventError], tuple[int, Mapping[str, str], str | None]] = {
+    errors.JournalUnreachable: (503, RETRY_AFTER, "The server's database does not answer. Try again later."),
+    errors.StorageFailed: (507, RETRY_AFTER, "The server's disk is full or read-only. Try again later."),
+    errors.JournalLocked: (503, RETRY_AFTER, "The journal is in use. Try again later."),
+    errors.StaleJournal: (503, RETRY_AFTER, "The journal is an outdated copy. The operator must reconcile it first."),
+    errors.InvalidJournal: (503, RETRY_AFTER, "The journal is damaged. The operator must restore it first."),
+    errors.InvalidState: (503, RETRY_AFTER, "The journal is damaged. The operator must restore it first."),
     InvalidTokens: (503, RETRY_AFTER, "The tokens file cannot be used. The operator must replace it first."),
     CredentialRefused: (401, CHALLENGE, None),
-    NotRegistered: (404, {}, None),
-    BatchConflict: (409, {}, None),
-    ServiceStopping: (503, RETRY_AFTER, None),
-    WeventError: (400, {}, None),
+    errors.NotRegistered: (404, {}, None),
+    errors.BatchConflict: (409, {}, None),
+    errors.ServiceStopping: (503, RETRY_AFTER, None),
+    errors.WeventError: (400, {}, None),
 }
 """Status, headers and sentence by kind of error, the first that fits. None: the error's own sentence."""
 
@@ -89,24 +74,21 @@ def problem(
     return Response(content, status, dict(headers or {}), media_type=PROBLEM)
 
 
-def problem_of(error: WeventError) -> Response:
-    """Return an error as a response."""
+def problem_of(error: Exception) -> Response:
+    """Return an error as a response; of a parameter that FastAPI refused, without its value."""
     if isinstance(error, RequestError):
         return problem(error.status, str(error), error.headers)
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        place, name = str(first["loc"][0]), str(first["loc"][-1])
+        allowed = _PARAMETERS.get(first["type"], "another value").format_map(first.get("ctx", {}))
+        return problem(400, f"The {place} parameter {name} must be {allowed}. Correct it.", facts={"parameter": name})
+    assert isinstance(error, errors.WeventError)
     status, headers, sentence = next(found for kind, found in _KINDS.items() if isinstance(error, kind))
     if sentence is not None:
         return problem(status, sentence, headers)
     facts = {name: _shorten(error.facts[name]) for name in _FACTS if error.facts.get(name) is not None}
     return problem(status, _shorten(str(error)), headers, facts)
-
-
-def problem_of_validation(error: RequestValidationError) -> Response:
-    """Return a parameter that FastAPI refused as a response, without its value."""
-    first = error.errors()[0]
-    place, name = str(first["loc"][0]), str(first["loc"][-1])
-    allowed = _PARAMETERS.get(first["type"], "another value").format_map(first.get("ctx", {}))
-    sentence = f"The {place} parameter {name} must be {allowed}. Correct it."
-    return problem(400, sentence, facts={"parameter": name})
 
 
 def _shorten(value: Any) -> Any:

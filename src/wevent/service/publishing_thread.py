@@ -1,4 +1,4 @@
-"""The publisher of a service, in a thread: the same session as `wevent publish` runs.
+"""The publisher of a service, in a thread that runs the same session as `wevent publish`, and its progress.
 
 A journal in a file has one publisher. Over a journal in a database one replica at a time is the writer: it has the lease of
 the journal, closes slots and publishes them. The other replicas stand by: they receive events, follow the journal, and one
@@ -10,39 +10,167 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from wevent.errors import JournalLocked, JournalUnreachable, ReaderGone, StorageFailed
+from wevent.errors import JournalLocked, JournalUnreachable, ReaderGone, StorageFailed, WeventError
 from wevent.events.live_source import LiveSource
 from wevent.events.receiver import BatchReceiver
+from wevent.events.records import EventStore
 from wevent.events.segment_log import SegmentLog
 from wevent.journal import Journal, PostgresPlace, is_begun, open_journal
 from wevent.outputs import KeptOutput
+from wevent.publishing.due import DueMoments
 from wevent.publishing.event_stores import ReplicaStores, open_event_log
 from wevent.publishing.loop import Summary
 from wevent.publishing.resolve import resolve
 from wevent.publishing.session import RunReport, SourceFactory, Watch, run
-from wevent.service.publisher_state import PROBE_S, PublisherState
+from wevent.schemas import Condition, Role
+from wevent.service.problems import not_running
 from wevent.settings import RunOptions, Settings
-from wevent.streams.clock import SlotClock
+from wevent.settings.values import utc_time
+from wevent.streams.clock import TOLERANCE_US, SlotClock, wall_clock_us
 from wevent.streams.rejections import Rejections
 
+if TYPE_CHECKING:
+    from wevent.events.postgres_store import PostgresStore
+
+MAX_BEHIND = 3  # number of releases that may be due and not out while a service still counts as ready
+SILENT_S = 5.0  # seconds without an answer after which a database is away: it is asked twice a second, but may hang
+PROBE_S = 2.0  # seconds between two writes that check the storage
+ROLE_LOG = "wevent.service.role"
+"""Log of takeovers for the operator, at every level but `--quiet` and `--log warning`; nothing of events."""
+
+_log = logging.getLogger(ROLE_LOG)
 _INTAKE_PATIENCE_S = 3.0  # of a sender with a database that does not answer
 _TRY_S = 0.5  # between looks for a writer, and for commits without news
 _RESTORE_OPTIONS: dict[str, Any] = {"released_through": None, "widest_window": None, "start_over": False}
+
+
+@dataclass
+class PublisherState:
+    """Progress of the publisher."""
+
+    grace_us: int  # after the end of a slot, in which its events are taken
+    due_us: int  # from the end of a slot to its release
+    clock: SlotClock | None = None  # None before it has begun
+    last: int | None = None  # slot of the stream; None: no end
+    committed: int = 0  # last released slot
+    phase: Literal["starting", "running", "ended", "failed"] = "starting"
+    role: Role = "writer"  # closes slots; "standby" waits for the process that does
+    away: bool = False  # whether the database of the journal refuses or does not answer
+    storing: bool = True  # whether batches can be stored
+    heard_s: float | None = None  # monotonic time of the database's last answer; None without a database
+    receiver: BatchReceiver | None = field(default=None, repr=False)
+    now_us: Callable[[], int] = wall_clock_us
+    clock_jumped: Callable[[], bool] = wall_clock_us.has_jumped  # and slots do not follow it yet
+    monotonic_s: Callable[[], float] = time.monotonic
+    _logged: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
+    _guard: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def advance(self, slot: int) -> None:
+        """Note a released slot; from any thread, in any order."""
+        with self._guard:
+            self.committed = max(self.committed, slot)
+
+    def log(
+        self, topic: str, value: object, sentence: str = "", level: int = logging.INFO, error: Exception | None = None
+    ) -> None:
+        """Log a sentence if the value of a topic is another one than before; None is its first value."""
+        with self._guard:
+            is_new, self._logged[topic] = self._logged.get(topic) != value, value
+        if is_new and sentence:
+            _log.log(level, "%s", sentence, exc_info=error)
+
+    def hear(self) -> None:
+        """Note that the database answers."""
+        self.away, self.heard_s = False, self.monotonic_s()
+        self.log("database", None, "the database answers again")
+
+    def lose(self, error: Exception) -> None:
+        """Note that the database does not answer, or cannot be followed."""
+        self.away = True
+        if isinstance(error, WeventError):
+            self.log("database", type(error), f"the database is away, retrying: {error}", logging.WARNING)
+        else:  # a defect, with its traceback
+            self.log("database", type(error), "the journal cannot be followed, retrying", logging.ERROR, error)
+
+    def probe(self, write: Callable[[], None]) -> None:
+        """Note whether a small write where batches go succeeds; a refused batch may depend on one user's record.
+
+        Raises JournalUnreachable if the database does not answer.
+        """
+        try:
+            write()
+        except JournalUnreachable:
+            raise
+        except StorageFailed as fault:
+            self.storing = False
+            self.log("storage", "failed", f"batches cannot be stored: {fault}", logging.WARNING)
+        else:
+            self.storing = True
+            self.log("storage", None, "batches can be stored again")
+
+    @property
+    def behind(self) -> int:
+        """Number of releases that are due and not out; negative if releases are ahead of the clock."""
+        behind = self.due_through() - self.committed
+        if self.clock is not None and self.committed not in (0, self.last):
+            ahead_us = self.clock.start_of(self.committed + 1) - self.now_us()
+            if ahead_us > TOLERANCE_US:  # the slot after the last release has not begun: events of now are late
+                return behind
+        return max(0, behind)
+
+    def due_through(self) -> int:
+        """Return the last slot whose release is due by the clock, out or not; below 1 if none is."""
+        if self.clock is None:
+            return 0
+        due = DueMoments(self.clock, self.due_us, self.now_us).come_through()
+        return due if self.last is None else min(due, self.last)
+
+    @property
+    def condition(self) -> Condition:
+        """Readiness, or the reason against it."""
+        if self.phase == "starting" and self.away:
+            return "away"
+        if self.phase != "running":
+            return self.phase
+        if self.away or (self.heard_s is not None and self.monotonic_s() - self.heard_s > SILENT_S):
+            return "away"
+        if not self.storing:
+            return "unwritable"
+        behind = self.behind
+        if behind < 0:
+            return "ahead"
+        return "behind" if behind > MAX_BEHIND else "ready"
+
+    @property
+    def next_due(self) -> datetime | None:
+        """Time of the next release; None if there is none."""
+        if self.clock is None or self.phase in ("ended", "failed"):
+            return None
+        if self.last is not None and self.committed >= self.last:
+            return None
+        return utc_time(DueMoments(self.clock, self.due_us, self.now_us).of(self.committed + 1))
+
+    def take(self) -> BatchReceiver:
+        """Return the receiver of batches; refuse if no publisher runs (503)."""
+        if self.receiver is None or self.phase != "running":
+            raise not_running()
+        return self.receiver
 
 
 class PublishingThread(threading.Thread):
     """Publishes events of a service until it is stopped; the only publisher of a journal in a file.
 
     Args:
-        settings: settings of the stream.
-        options: options for this run alone.
-        read: files that the settings were read from, and what each is.
+        settings, options, read: as of `wevent.publishing.session.run`.
         state: progress of the publisher, which all calls see.
         watch: callbacks.
         over: called when it has ended, in this thread.
@@ -69,10 +197,8 @@ class PublishingThread(threading.Thread):
         self._state, self._watch, self._over, self._waits = state, watch, over, waits
         self._stopping, self._ended = threading.Event(), threading.Event()
         self._source: LiveSource | None = None
-        self._receiver: BatchReceiver | None = None
-        self._log: SegmentLog | None = None
+        self._parts = ExitStack()  # closed however the run ends
         self._totals: Counter[str] = Counter(Rejections().totals())
-        self._prober: threading.Thread | None = None
         self.report: RunReport | None = None
         self.error: BaseException | None = None
 
@@ -80,15 +206,16 @@ class PublishingThread(threading.Thread):
         """Publish; an error is kept for the thread that started this one."""
         try:
             report = self._publish()
+            self._parts.close()
             summary = report.summary._replace(interrupted=self._stopping.is_set())
-            self.report = replace(report, summary=summary)
+            self.report = replace(report, summary=summary, totals=dict(self._totals))
             self._state.phase = "ended"
         except BaseException as error:  # noqa: BLE001
             self.error = error
             self._state.phase = "failed"
         finally:
             try:
-                self._close()
+                self._parts.close()
             finally:
                 self._over()  # the process waits for the end
 
@@ -101,29 +228,39 @@ class PublishingThread(threading.Thread):
 
     def _publish(self) -> RunReport:
         """Publish until the last slot is released, or it is stopped."""
-        report = self._run_session(replace(self._watch, begun=self._begun, progress=self._progress), self._open_source)
-        self._close()
-        self._totals.update(report.totals)
-        return replace(report, totals=dict(self._totals))
 
-    def _run_session(self, watch: Watch, opened: SourceFactory) -> RunReport:
+        def opened(settings: Settings, clock: SlotClock, last: int | None) -> LiveSource:
+            log = self._parts.enter_context(closing(open_event_log(settings, clock)))
+            self._receive(settings, clock, last, log)
+            prober = threading.Thread(target=self._probe, args=(log,), name="probe", daemon=True)
+            prober.start()
+            self._parts.callback(prober.join)
+            self._parts.callback(self._ended.set)
+            return self._use(LiveSource(settings, clock, last, store=log))
+
+        return self._run_session(opened)
+
+    def _run_session(self, opened: SourceFactory, committed: Callable[[int], None] = lambda slot: None) -> RunReport:
+        watch = replace(self._watch, begun=self._begun, committed=committed, progress=self._progress)
         output = KeptOutput() if self._settings.out is None else None
-        return run(self._settings, self._options, self._read, watch, output, opened, enrolling=True)
+        try:
+            return run(self._settings, self._options, self._read, watch, output, opened, enrolling=True)
+        finally:
+            if self._source is not None:
+                self._totals.update(self._source.totals())
+                self._source = None
 
-    def _open_source(self, settings: Settings, clock: SlotClock, last: int | None) -> LiveSource:
-        self._log = log = open_event_log(settings, clock)
-        source = LiveSource(settings, clock, last, store=log)
-        self._receiver = BatchReceiver(settings, clock, last, intake=log)
-        self._state.clock, self._state.last, self._state.receiver = clock, last, self._receiver
-        self._prober = threading.Thread(target=self._probe, args=(log,), name="probe", daemon=True)
-        self._prober.start()
-        self._use(source)
-        return source
-
-    def _use(self, source: LiveSource) -> None:
+    def _use(self, source: LiveSource) -> LiveSource:
         self._source = source
         if self._stopping.is_set():
             source.stop()
+        return source
+
+    def _receive(self, settings: Settings, clock: SlotClock, last: int | None, intake: EventStore) -> None:
+        state = self._state
+        state.clock, state.last = clock, last
+        state.receiver = BatchReceiver(settings, clock, last, intake=intake)
+        self._parts.callback(self._stop_receiving)
 
     def _probe(self, log: SegmentLog) -> None:
         while not self._ended.is_set():
@@ -139,21 +276,12 @@ class PublishingThread(threading.Thread):
         self._state.advance(slot)
         self._watch.progress(slot, last)
 
-    def _close(self) -> None:
-        """Close all parts, however the run ended."""
-        self._ended.set()
-        if self._prober is not None:
-            self._prober.join()
-        self._stop_receiving()
-        if self._log is not None:
-            self._log.close()
-
     def _stop_receiving(self) -> None:
         """Refuse further batches, answer those that are being written."""
-        if self._receiver is not None:
-            self._receiver.close()
-            self._totals.update(self._receiver.totals())
-            self._receiver = None
+        receiver, self._state.receiver = self._state.receiver, None
+        if receiver is not None:
+            receiver.close()
+            self._totals.update(receiver.totals())
 
 
 class ReplicaThread(PublishingThread):
@@ -168,7 +296,8 @@ class ReplicaThread(PublishingThread):
         assert isinstance(settings.journal, PostgresPlace)
         self._place = settings.journal
         self._stores = ReplicaStores(self._place)
-        self._leave_intake: Callable[[], None] = lambda: None
+        self._store: PostgresStore | None = None  # of events that it counts as the writer
+        self._intake: PostgresStore | None = None
         self._follower: JournalFollower | None = None
         self._rest_s = 0.0  # before the next attempt, after one that failed
         self._turns: list[tuple[int, int]] = []  # slots that it published, each time that it was the writer
@@ -189,43 +318,25 @@ class ReplicaThread(PublishingThread):
                 self._bear(error)
             if report is None:
                 self._stand_by()
-        self._close()
         turns = tuple((first, last) for first, last in self._turns if first <= last)
         if report is None:
             committed = self._state.committed
-            return RunReport(
-                Summary(committed + 1, committed, 0, True, turns), None, dict(self._totals), [], self._place
-            )
-        return replace(report, summary=report.summary._replace(turns=turns), totals=dict(self._totals))
+            return RunReport(Summary(committed + 1, committed, 0, True, turns), None, {}, [], self._place)
+        return replace(report, summary=report.summary._replace(turns=turns))
 
     def _write(self) -> RunReport:
         """Publish as the writer; raises as `wevent.publishing.session.run`."""
-        store = self._stores.open("counting", is_writers=True)
-        sources: list[LiveSource] = []
+        store = self._store = self._stores.open("counting", is_writers=True)
 
         def opened(settings: Settings, clock: SlotClock, last: int | None) -> LiveSource:
-            source = LiveSource(settings, clock, last, store=store)
-            sources.append(source)
             self._resolved = settings, clock, last
-            self._use(source)
-            return source
+            return self._use(LiveSource(settings, clock, last, store=store))
 
-        def committed(slot: int) -> None:
-            self._stores.announce(store)
-
-        def begun(first: int, last: int | None) -> None:
-            self._begun(first, last)
-            store.let_in()
-
-        watch = replace(self._watch, begun=begun, committed=committed, progress=self._progress)
         try:
-            return self._run_session(watch, opened)
+            return self._run_session(opened, lambda slot: self._stores.announce(store))
         finally:
             self._state.role = "standby"
             store.close()
-            self._source = None
-            for source in sources:
-                self._totals.update(source.totals())
 
     def _bear(self, error: StorageFailed) -> None:
         """Wait before the journal is tried again, the longer the more often it failed: each attempt of a writer costs a
@@ -243,9 +354,9 @@ class ReplicaThread(PublishingThread):
         if state.away:
             state.lose(error)
         else:
-            state.log.say("role", None)  # the next role is logged in any case
+            state.log("role", None)  # the next role is logged in any case
             sentence = f"stands by until the journal can be written again: {error}"
-            state.log.say("failure", str(error), sentence, logging.WARNING)
+            state.log("failure", str(error), sentence, logging.WARNING)
         self._rest_s = min(max(2 * self._rest_s, _TRY_S), self._place.lease_s)
         self._stopping.wait(self._rest_s)
 
@@ -257,7 +368,7 @@ class ReplicaThread(PublishingThread):
             try:
                 if self._follower is None:
                     if not is_begun(self._place):
-                        self._state.log.say("role", "waits", "stands by until another process has begun the journal")
+                        self._state.log("role", "waits", "stands by until another process has begun the journal")
                         continue
                     self._join()
                 with open_journal(self._place, patience_s=0.0) as journal:
@@ -265,7 +376,7 @@ class ReplicaThread(PublishingThread):
                 if writer is None:
                     return
                 sentence = f"stands by: process {writer.pid} on {writer.host} writes, since {writer.since}"
-                self._state.log.say("role", sentence, sentence)
+                self._state.log("role", sentence, sentence)
             except JournalUnreachable as error:
                 waited_s = 0.0
                 if self._follower is None:
@@ -289,11 +400,13 @@ class ReplicaThread(PublishingThread):
         # the operator's options were for this start: a later one of this process is a restart
         self._options = replace(self._options, **_RESTORE_OPTIONS)
         self._state.role = "writer"
-        self._state.log.say("failure", None)
-        self._state.log.say("role", first, f"writes from slot {first} on")
+        self._state.log("failure", None)
+        self._state.log("role", first, f"writes from slot {first} on")
         self._turns.append((first, first - 1))
         self._take_part(first - 1)
         self._watch.begun(first, last)
+        assert self._store is not None
+        self._store.let_in()
 
     def _progress(self, slot: int, last: int | None) -> None:
         self._turns[-1] = self._turns[-1][0], slot
@@ -307,28 +420,22 @@ class ReplicaThread(PublishingThread):
         settings, clock, last = self._resolved
         state = self._state
         state.advance(committed)
-        if (state.clock, state.last) != (clock, last) or self._receiver is None:
+        if (state.clock, state.last) != (clock, last) or state.receiver is None:
             self._stop_receiving()
-            intake = self._stores.open("intake", _INTAKE_PATIENCE_S)
-            self._leave_intake = intake.close
-            self._receiver = BatchReceiver(settings, clock, last, intake=intake)
-            state.clock, state.last, state.receiver = clock, last, self._receiver
+            self._intake = self._stores.open("intake", _INTAKE_PATIENCE_S)
+            self._receive(settings, clock, last, self._intake)
         if self._follower is None:
             self._follower = JournalFollower(self._stores, state, lambda slot: self._watch.progress(slot, state.last))
             self._follower.start()
+            self._parts.callback(self._follower.join)
+            self._parts.callback(self._follower.stop)
         state.phase = "running"
-
-    def _close(self) -> None:
-        if self._follower is not None:
-            self._follower.stop()
-            self._follower.join()
-            self._follower = None
-        self._stop_receiving()
 
     def _stop_receiving(self) -> None:
         super()._stop_receiving()
-        self._leave_intake()
-        self._leave_intake = lambda: None
+        if self._intake is not None:
+            self._intake.close()
+            self._intake = None
 
 
 def _is_sound(journal: Journal) -> bool:
@@ -339,14 +446,9 @@ def _is_sound(journal: Journal) -> bool:
 
 
 class JournalFollower(threading.Thread):
-    """Reports every commit of a journal that this process shares with others.
+    """Reports every commit of a journal that this process shares with others, and has been begun.
 
     A slot is reported only once the key of its events is destroyed: its writer may have died before that.
-
-    Args:
-        stores: event stores of the journal, which has been begun.
-        state: progress of the publisher, which all calls see.
-        told: called with every new committed slot.
     """
 
     def __init__(self, stores: ReplicaStores, state: PublisherState, told: Callable[[int], None]) -> None:
@@ -355,16 +457,20 @@ class JournalFollower(threading.Thread):
         self._over = threading.Event()
         self._news = stores.shared.news()
         self._events = stores.open("following", patience_s=0.0)
-        self._next_probe_s = 0.0
 
     def run(self) -> None:
         """Follow until it is stopped; a database that does not answer is asked again and again."""
         self._state.hear()  # the journal was just read
+        next_probe_s = 0.0
         while not self._over.is_set():
             try:
-                self._see(self._news.wait(_TRY_S))
-                if self._state.monotonic_s() >= self._next_probe_s:
-                    self._next_probe_s = self._state.monotonic_s() + PROBE_S
+                committed = self._news.wait(_TRY_S)
+                if committed > self._state.committed:
+                    self._events.destroy(committed)
+                    self._state.advance(committed)
+                    self._told(committed)
+                if self._state.monotonic_s() >= next_probe_s:
+                    next_probe_s = self._state.monotonic_s() + PROBE_S
                     self._state.probe(self._events.probe)
                 self._state.hear()
             except Exception as error:  # noqa: BLE001  a replica that follows no more would only look like one
@@ -377,9 +483,3 @@ class JournalFollower(threading.Thread):
     def stop(self) -> None:
         """End the thread; from any thread."""
         self._over.set()
-
-    def _see(self, committed: int) -> None:
-        if committed > self._state.committed:
-            self._events.destroy(committed)
-            self._state.advance(committed)
-            self._told(committed)

@@ -1,4 +1,4 @@
-"""Request bodies with limits on bytes as sent, bytes after decompression, and time.
+"""Request bodies with limits on bytes as sent, bytes after decompression, time, and the memory of all bodies together.
 
 A body is decoded only after its size is checked. Access is checked before a byte is read.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -21,11 +22,10 @@ from wevent.streams.json_lines import element_lines
 NDJSON = "application/x-ndjson"
 JSON = "application/json"
 CSV = "text/csv"
-BODY_S = 30.0
-"""Seconds for a whole body to arrive."""
-
-SMALL_BYTES = 1 << 16
-"""Limit for a body with one value, such as a requirement."""
+BODY_S = 30.0  # seconds for a whole body to arrive
+SMALL_BYTES = 1 << 16  # limit for a body with one value, such as a requirement
+BODY_BYTES = 256 << 20
+"""Memory for the largest body that settings allow, compressed and decompressed (`wevent.settings`)."""
 
 _LARGE_BYTES = 1 << 18  # from here on decompression and splitting would delay other requests: a thread does them
 _MAX_MEMBERS = 64  # of a gzip body
@@ -34,12 +34,36 @@ _GZIP = b"\x1f\x8b"  # first bytes
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
-def media_type(headers: Mapping[str, str], *known: str) -> str:
-    """Return the declared type of a body.
+class MemoryBudget:
+    """Memory for all request bodies together; used in one thread."""
 
-    Raises:
-        RequestError: for another type, or none (415).
-    """
+    def __init__(self, limit: int = BODY_BYTES) -> None:
+        self._free = limit
+
+    @contextmanager
+    def allocation(self) -> Iterator[Callable[[int], None]]:
+        """Yield a function that takes bytes for one body. The end of the block gives them back.
+
+        The function raises RequestError if there is no memory (503).
+        """
+        taken = 0
+
+        def take(count: int) -> None:
+            nonlocal taken
+            if count > self._free:
+                problem = "The service has no memory for another body."
+                raise RequestError(503, problem, "Send it again in a second.", {"Retry-After": "1"})
+            self._free -= count
+            taken += count
+
+        try:
+            yield take
+        finally:
+            self._free += taken
+
+
+def media_type(headers: Mapping[str, str], *known: str) -> str:
+    """Return the declared type of a body; refuse others, and none (415)."""
     declared = headers.get("content-type", "").partition(";")[0].strip().lower()
     if declared not in known:
         fix = f"Send Content-Type: {' or '.join(known)}."
@@ -73,24 +97,13 @@ async def read_body(
     length = request.headers.get("content-length", "")
     if length.isdecimal() and (len(length) > 18 or int(length) > sent_limit):
         raise _too_long(sent_limit, "sent")
-    sent = await _sent(request, sent_limit, take)
-    if not is_packed:
-        if sent.startswith(_GZIP):  # no text begins so
-            raise RequestError(400, "The body is packed with gzip.", "Send Content-Encoding: gzip with it.")
-        return sent
-    body = await _work(unpacked_limit, unpacked, sent, unpacked_limit)  # a few bytes may become many
-    take(len(body))
-    return body
-
-
-async def _sent(request: Request, limit: int, take: Callable[[int], None]) -> bytes:
     pieces, size = [], 0
     try:
         async with asyncio.timeout(BODY_S):
             async for piece in request.stream():
                 size += len(piece)
-                if size > limit:
-                    raise _too_long(limit, "sent")
+                if size > sent_limit:
+                    raise _too_long(sent_limit, "sent")
                 take(len(piece))
                 pieces.append(piece)
     except TimeoutError:
@@ -98,10 +111,17 @@ async def _sent(request: Request, limit: int, take: Callable[[int], None]) -> by
         raise RequestError(408, problem, "Send smaller batches.", {"Connection": "close"}) from None
     except ClientDisconnect:
         raise RequestError(400, "The body is incomplete.", "Send it again.") from None
-    return b"".join(pieces)
+    sent = b"".join(pieces)
+    if not is_packed:
+        if sent.startswith(_GZIP):  # no text begins so
+            raise RequestError(400, "The body is packed with gzip.", "Send Content-Encoding: gzip with it.")
+        return sent
+    body = await work(unpacked_limit, unpacked, sent, unpacked_limit)  # a few bytes may become many
+    take(len(body))
+    return body
 
 
-async def _work(size: int, function: Callable[..., bytes], *arguments: object) -> bytes:
+async def work(size: int, function: Callable[..., bytes], *arguments: object) -> bytes:
     """Return a function of a body; of a large one, called in a thread."""
     if size < _LARGE_BYTES:
         return function(*arguments)
@@ -109,11 +129,7 @@ async def _work(size: int, function: Callable[..., bytes], *arguments: object) -
 
 
 def unpacked(packed: bytes, limit: int) -> bytes:
-    """Decompress a gzip body, never to more than `limit` bytes.
-
-    Raises:
-        RequestError: if there are more (413), or the body is not gzip (400).
-    """
+    """Decompress a gzip body, never to more than `limit` bytes; refuse a longer one (413), and what is not gzip (400)."""
     pieces: list[bytes] = []
     room, members = limit, 0
     try:
@@ -135,17 +151,8 @@ def unpacked(packed: bytes, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-async def read_lines(body: bytes, kind: str) -> bytes:
-    """Return `event_lines` of a body."""
-    return await _work(len(body), event_lines, body, kind)
-
-
 def event_lines(body: bytes, kind: str) -> bytes:
-    """Return the events of a batch as lines, each ended by a newline, without decoding them.
-
-    Raises:
-        RequestError: if a JSON body is no array of balanced elements (400).
-    """
+    """Return the events of a batch as lines, each ended by a newline; refuse a JSON body that is no array (400)."""
     if kind == JSON:
         try:
             return element_lines(body)
@@ -156,11 +163,7 @@ def event_lines(body: bytes, kind: str) -> bytes:
 
 
 def decoded(body: bytes, kind: type[Struct]) -> Struct:
-    """Decode a small JSON body.
-
-    Raises:
-        RequestError: if it is no such body (400).
-    """
+    """Decode a small JSON body, or refuse it (400)."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

@@ -10,11 +10,11 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 
 from wevent.schemas import BatchResult
-from wevent.service.access import count_events, needs
+from wevent.service.access import count, needs
 from wevent.service.context import Context, check_parameters, json_answer
 from wevent.service.openapi import described, parameter
 from wevent.service.problems import RequestError
-from wevent.service.request_body import JSON, NDJSON, media_type, read_body, read_lines
+from wevent.service.request_body import JSON, NDJSON, event_lines, media_type, read_body, work
 
 router = APIRouter(tags=["events"], dependencies=[Depends(needs("ingest")), Depends(check_parameters)])
 _ID = re.compile(r"[!-~]{1,200}")
@@ -42,21 +42,14 @@ async def send_events(request: Request, context: Context) -> Response:
     """
     receiver, caller = context.state.take(), request.state.caller
     kind = media_type(request.headers, NDJSON, JSON)
-    batch = _batch_id(request)
-    with context.memory.allocation() as take:
-        body = await read_body(request, context.settings.max_body_bytes, context.settings.max_batch_bytes, take)
-        lines = await read_lines(body, kind)
-        count_events(context, caller, lines.count(b"\n"))
-        taken = functools.partial(receiver.receive, caller.id, batch, lines)
-        answer = await to_thread.run_sync(taken, limiter=context.batches)
-    return json_answer(answer)
-
-
-def _batch_id(request: Request) -> str | None:
-    found = request.headers.getlist("idempotency-key")
-    if not found:
-        return None
-    if len(found) > 1 or not _ID.fullmatch(found[0]):
+    ids = request.headers.getlist("idempotency-key")
+    if ids and (len(ids) > 1 or not _ID.fullmatch(ids[0])):
         fix = "Send one random id of at most 200 visible ASCII characters per batch."
         raise RequestError(400, "The Idempotency-Key is not valid.", fix)
-    return found[0]
+    with context.memory.allocation() as take:
+        body = await read_body(request, context.settings.max_body_bytes, context.settings.max_batch_bytes, take)
+        lines = await work(len(body), event_lines, body, kind)
+        count(context.events, caller, "events", lines.count(b"\n"))
+        taken = functools.partial(receiver.receive, caller.id, ids[0] if ids else None, lines)
+        answer = await to_thread.run_sync(taken, limiter=context.batches)
+    return json_answer(answer)

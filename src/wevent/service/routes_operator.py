@@ -6,11 +6,9 @@ events, read every slot, would publish the number of its events.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import gzip
 import importlib.util
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,6 @@ PAGES = Path(__file__).parent / "pages"
 _PAGE_FILES = {"/": "index.html", "/choose": "choose.html", "/admin": "admin.html"}
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 _ADMIN = [Depends(needs("admin"))]
-_packing = asyncio.Lock()
 _READY: dict[str, Any] = described(Readiness, access="none")
 _READY["responses"][503] = {
     "description": "The publisher does not run, is over three slots behind or ahead of the clock, its database is away, or "
@@ -62,7 +59,7 @@ async def metrics(context: Context) -> Response:
     """Return slots, budgets and users for Prometheus; nothing of events."""
     feed, state = context.feed, context.state
     budgets = await context.reader.once("ledger", feed.committed, context.budgets.read)
-    text = metrics_text(budgets, feed.committed, feed.fresh, state.behind, storing=state.storing)
+    text = _metrics_text(budgets, feed.committed, feed.fresh, state.behind, storing=state.storing)
     return Response(text, media_type=_METRICS)
 
 
@@ -104,30 +101,28 @@ def _overview_facts(journal: Journal) -> dict[str, Any]:
     }
 
 
-def metrics_text(budgets: BudgetTable, committed: int, fresh: int, behind: int, *, storing: bool) -> str:
+def _metrics_text(budgets: BudgetTable, committed: int, fresh: int, behind: int, *, storing: bool) -> str:
     """Return all metrics; `behind` is negative if releases are ahead of the clock."""
-    rows = [
-        (f'{{window="{row.window}",epsilon="{decimal_text(round(row.epsilon * 1e9))}"}}', row)
-        for row in budgets.classes
+    labels = [
+        f'{{window="{row.window}",epsilon="{decimal_text(round(row.epsilon * 1e9))}"}}' for row in budgets.classes
     ]
     ahead = "Releases that are due and not out; below 0: ahead of the clock."
-    left = [(label, row.left) for label, row in rows]
-    users = [(label, float(row.users)) for label, row in rows]
-    return "".join(
-        [
-            _metric("wevent_slots_total", "counter", "Slots released.", [("", committed)]),
-            _metric("wevent_fresh_slots_total", "counter", "Fresh releases since the service started.", [("", fresh)]),
-            _metric("wevent_slots_behind", "gauge", ahead, [("", behind)]),
-            _metric("wevent_can_store_batches", "gauge", "1 if batches can be stored, 0 if not.", [("", storing)]),
-            _metric("wevent_budget_left_epsilon", "gauge", "Largest charge of the next slot to a class.", left),
-            _metric("wevent_users", "gauge", "Users counted in a class.", users),
+    left = [row.left for row in budgets.classes]
+    users = [row.users for row in budgets.classes]
+    lines: list[str] = []
+    for name, kind, text, values in (
+        ("slots_total", "counter", "Slots released.", committed),
+        ("fresh_slots_total", "counter", "Fresh releases since the service started.", fresh),
+        ("slots_behind", "gauge", ahead, behind),
+        ("can_store_batches", "gauge", "1 if batches can be stored, 0 if not.", int(storing)),
+        ("budget_left_epsilon", "gauge", "Largest charge of the next slot to a class.", left),
+        ("users", "gauge", "Users counted in a class.", users),
+    ):
+        lines += [f"# HELP wevent_{name} {text}", f"# TYPE wevent_{name} {kind}"]
+        samples = zip(labels, values, strict=True) if isinstance(values, list) else [("", values)]
+        lines += [
+            f"wevent_{name}{label} {value:{'d' if isinstance(value, int) else '.9g'}}" for label, value in samples
         ]
-    )
-
-
-def _metric(name: str, kind: str, text: str, samples: Sequence[tuple[str, float]]) -> str:
-    lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-    lines += [f"{name}{label} {value:.9g}" if value % 1 else f"{name}{label} {value:.0f}" for label, value in samples]
     return "\n".join(lines) + "\n"
 
 
@@ -150,8 +145,7 @@ async def _page(name: str) -> Response:
 
 async def _chart_program(request: Request) -> Response:
     """Return the program of the charts from the installed package."""
-    async with _packing:
-        plain, packed, tag = await to_thread.run_sync(_pack_charts)
+    plain, packed, tag = await to_thread.run_sync(_pack_charts)
     headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)

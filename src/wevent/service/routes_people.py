@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,30 +16,18 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from wevent import schemas
 from wevent.core.budget import NANO
 from wevent.errors import InvalidMembership, NotRegistered, WeventError
 from wevent.journal import Journal, JournalPlace, Terms
 from wevent.people.classes import Key
-from wevent.people.membership import Change, Membership, check_id
+from wevent.people.membership import Membership, check_id
 from wevent.publishing import registrations
+from wevent.publishing.importing import Difference
 from wevent.publishing.registrations import Asked, DueThrough, InForce
 from wevent.publishing.views import view_user
-from wevent.schemas import (
-    ChoiceResult,
-    EarlierRow,
-    HeldChoice,
-    ImportResult,
-    LeaveResult,
-    LevelBody,
-    MembershipRow,
-    PersonalLink,
-    QueuedRow,
-    RequirementBody,
-    UserExport,
-    UserRequirement,
-)
 from wevent.service.access import Caller, link_holder, needs
-from wevent.service.context import Context, check_parameters, json_answer
+from wevent.service.context import Context, ServiceContext, check_parameters, json_answer
 from wevent.service.openapi import described, json_content, parameter
 from wevent.service.problems import RequestError
 from wevent.service.request_body import CSV, JSON, NDJSON, decoded, media_type, read_body
@@ -49,10 +36,9 @@ from wevent.settings.values import SECOND_US, span_text, utc_time
 
 router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depends(check_parameters)])
 own_router = APIRouter(tags=["me"], dependencies=[Depends(link_holder), Depends(check_parameters)])
-Person = Annotated[Caller, Depends(link_holder)]
 DryRun = Annotated[bool, Query(description="Return the effect and store nothing.")]
 _USER = [parameter("user", "path", "Id of the user, percent-encoded: a slash is %2F.", {"type": "string"})]
-_LEVEL, _REQUIREMENT = json_content(LevelBody), json_content(RequirementBody)
+_LEVEL, _REQUIREMENT = json_content(schemas.LevelBody), json_content(schemas.RequirementBody)
 _NOT_EMPTY = {"type": "string", "minLength": 1}
 _FILE: dict[str, Any] = {
     CSV: {"schema": {**_NOT_EMPTY, "description": "user,level or user,privacy,window or user,window,epsilon."}},
@@ -63,11 +49,7 @@ _CHECK_ID = "Check the id."
 
 
 def find_user(request: Request) -> str:
-    """Return the user of the link, or the id in the path. Such a path comes as it was sent: a slash in an id stays one.
-
-    Raises:
-        RequestError: if the id is not UTF-8 (400).
-    """
+    """Return the user of the link, or the id in the path. Such a path comes as it was sent: a slash in an id stays one."""
     caller: Caller = request.state.caller
     if caller.user is not None:
         return caller.user
@@ -81,75 +63,90 @@ User = Annotated[str, Depends(find_user)]
 
 
 @router.put(
-    "/v1/users/{user}/requirement", **described(ChoiceResult, 400, 415, 507, body=_REQUIREMENT, parameters=_USER)
+    "/v1/users/{user}/requirement",
+    **described(schemas.ChoiceResult, 400, 415, 507, body=_REQUIREMENT, parameters=_USER),
 )
-@own_router.put("/v1/me/requirement", **described(ChoiceResult, 400, 415, 507, access="link", body=_LEVEL))
+@own_router.put("/v1/me/requirement", **described(schemas.ChoiceResult, 400, 415, 507, access="link", body=_LEVEL))
 async def set_requirement(request: Request, context: Context, user: User, dry_run: DryRun = False) -> Response:
     """Set a requirement: an offered level or its two words. With a token also a window and an epsilon."""
     media_type(request.headers, JSON)
-    kind: type[LevelBody | RequirementBody] = RequirementBody if request.state.caller.link is None else LevelBody
-    body = decoded(await read_body(request), kind)
+    in_numbers = request.state.caller.link is None
+    kind: type[schemas.LevelBody | schemas.RequirementBody] = (
+        schemas.RequirementBody if in_numbers else schemas.LevelBody
+    )
+    body = msgspec.structs.asdict(decoded(await read_body(request), kind))
+    asked = Asked(**{name: str(value) for name, value in body.items() if value is not None})
+    if not asked.is_one_way:  # the registry's own sentence has the options of the command
+        numbers = "window (in slots, or a duration) with epsilon, or " if in_numbers else ""
+        ways = f"The body must have level, or {numbers}window with privacy (words)."
+        raise InvalidMembership(ways, "Give one of these; /v1/levels has the words.")
     due_through = context.state.due_through
-    return json_answer(await context.change(lambda: _choose(context.journal, user, body, due_through, dry_run=dry_run)))
+    force = await context.change(
+        registrations.choose, context.journal, user, asked, dry_run=dry_run, due_through=due_through
+    )
+    assert force.slot is not None
+    assert force.person is not None
+    assert force.terms is not None
+    held = force.person.current
+    assert held is not None, "the requirement was just queued"
+    choice = _choice(force.terms, held, force.slot, force.earlier_until, queued=not dry_run)
+    return json_answer(schemas.ChoiceResult(**msgspec.structs.asdict(choice), notes=_notes(force)))
 
 
-@router.get("/v1/users/{user}/requirement", **described(HeldChoice, 400, 404, parameters=_USER))
-@own_router.get("/v1/me/requirement", **described(HeldChoice, 400, 404, access="link"))
+@router.get("/v1/users/{user}/requirement", **described(schemas.HeldChoice, 400, 404, parameters=_USER))
+@own_router.get("/v1/me/requirement", **described(schemas.HeldChoice, 400, 404, access="link"))
 async def get_requirement(context: Context, user: User) -> Response:
     """Return the requirement of a user, its first slot, and the slot until which an earlier choice protects as well."""
     due_through = context.state.due_through
     return json_answer(await context.reader.ask(lambda journal: _held_choice(journal, user, due_through)))
 
 
-@router.delete("/v1/users/{user}/requirement", **described(LeaveResult, 400, 404, 507, parameters=_USER))
-@own_router.delete("/v1/me/requirement", **described(LeaveResult, 400, 404, 507, access="link"))
+@router.delete("/v1/users/{user}/requirement", **described(schemas.LeaveResult, 400, 404, 507, parameters=_USER))
+@own_router.delete("/v1/me/requirement", **described(schemas.LeaveResult, 400, 404, 507, access="link"))
 async def remove_requirement(context: Context, user: User) -> Response:
     """Remove a user; the id is kept as long as the earlier choice protects."""
-    due_through = context.state.due_through
-    return json_answer(await context.change(lambda: _leave(context.journal, user, due_through, erased=False)))
+    return json_answer(await _leave(context, user, erased=False))
 
 
-@router.get("/v1/users/{user}", **described(UserExport, 400, 404, parameters=_USER))
-@own_router.get("/v1/me", **described(UserExport, 400, 404, access="link"))
+@router.get("/v1/users/{user}", **described(schemas.UserExport, 400, 404, parameters=_USER))
+@own_router.get("/v1/me", **described(schemas.UserExport, 400, 404, access="link"))
 async def export(context: Context, user: User) -> Response:
     """Return all stored data about a user: current and earlier choices, queued changes. Events are not stored."""
     return json_answer(await context.reader.ask(lambda journal: _export(journal, user)))
 
 
-@router.delete("/v1/users/{user}", **described(LeaveResult, 400, 404, 507, parameters=_USER))
-@own_router.delete("/v1/me", **described(LeaveResult, 400, 404, 507, access="link"))
+@router.delete("/v1/users/{user}", **described(schemas.LeaveResult, 400, 404, 507, parameters=_USER))
+@own_router.delete("/v1/me", **described(schemas.LeaveResult, 400, 404, 507, access="link"))
 async def erase(context: Context, user: User) -> Response:
     """Remove a user and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
-    due_through = context.state.due_through
-    left = await context.change(lambda: _leave(context.journal, user, due_through, erased=True))
-    await context.change(context.links.end_all, user)  # a link could enrol the user again
+    left = await _leave(context, user, erased=True)
+    await context.change(context.tokens.end_links, user)  # a link could enrol the user again
     return json_answer(left)
 
 
-@router.post("/v1/users/{user}/link", **described(PersonalLink, 400, 507, status=201, parameters=_USER))
+@router.post("/v1/users/{user}/link", **described(schemas.PersonalLink, 400, 507, status=201, parameters=_USER))
 async def make_link(context: Context, user: User) -> Response:
     """Make a personal link of a user; it is shown once."""
-    made = await context.change(context.links.make, user, context.settings.link_hours * _HOUR_S)
+    made = await context.change(context.tokens.make_link, user, context.settings.link_hours * _HOUR_S)
     url = choosing_address(context.settings.url or f"http://{context.settings.listen}", made)
-    return json_answer(PersonalLink(url=url, expires=utc_time(made.link.expires * SECOND_US)), 201)
+    return json_answer(schemas.PersonalLink(url=url, expires=utc_time(made.record.expires * SECOND_US)), 201)
 
 
 @router.delete("/v1/users/{user}/links", **described({}, 400, 507, status=204, parameters=_USER))
 async def end_links(context: Context, user: User) -> Response:
     """End all links of a user."""
-    await context.change(context.links.end_all, user)
+    await context.change(context.tokens.end_links, user)
     return Response(status_code=204)
 
 
 @own_router.delete("/v1/me/link", **described({}, 400, 507, access="link", status=204))
-async def end_my_link(context: Context, me: Person) -> Response:
+async def end_my_link(request: Request, context: Context) -> Response:
     """End this link."""
-    assert me.link is not None, "`link_holder` admits links only"
-    await context.change(context.links.end, me.link)
+    await context.change(context.tokens.end_link, request.state.caller.link)
     return Response(status_code=204)
 
 
-@router.post("/v1/users", **described(ImportResult, 400, 415, 507, body=_FILE))
+@router.post("/v1/users", **described(schemas.ImportResult, 400, 415, 507, body=_FILE))
 async def import_people(
     request: Request,
     context: Context,
@@ -161,39 +158,15 @@ async def import_people(
     kind = media_type(request.headers, CSV, NDJSON)
     with context.memory.allocation() as take:
         body = await read_body(request, context.settings.max_body_bytes, context.settings.max_batch_bytes, take)
-        how = {"replace": replace, "allow_removals": allow_removals, "dry_run": dry_run}
-        importing = functools.partial(_import, context.journal, body, kind, context.columns, **how)
-        return json_answer(await context.change(importing))
+        how = {"partial": not replace, "allow_removals": allow_removals, "dry_run": dry_run}
+        done = await context.change(_import, context.journal, body, kind, columns=context.columns, **how)
+    counts = {"added": done.joining, "changed": done.changing, "removed": done.leaving, "unchanged": done.unchanged}
+    answer = schemas.ImportResult(**counts, in_transition=done.preview.in_transition, notes=done.sentences())
+    return json_answer(answer)
 
 
-def _choose(
-    place: JournalPlace, user: str, body: LevelBody | RequirementBody, due_through: DueThrough, *, dry_run: bool
-) -> ChoiceResult:
-    """Queue the requirement that a user asks for. Raises as `registrations.choose`."""
-    asked = Asked(**{name: str(value) for name, value in msgspec.structs.asdict(body).items() if value is not None})
-    if not asked.is_one_way:  # the registry's own sentence has the options of the command
-        numbers = "window (in slots, or a duration) with epsilon, or " if isinstance(body, RequirementBody) else ""
-        raise InvalidMembership(
-            f"level, or {numbers}window with privacy (words)",
-            ", ".join(asked.given) or "none of them",
-            "Give one of these; /v1/levels has the words.",
-        )
-    force = registrations.choose(place, user, asked, dry_run=dry_run, due_through=due_through)
-    assert force.slot is not None
-    assert force.person is not None
-    assert force.terms is not None
-    held = force.person.current
-    assert held is not None, "the requirement was just queued"
-    fields = _choice(force.terms, held, force.slot, force.earlier_until, queued=not dry_run)
-    return ChoiceResult(**fields, notes=_notes(force))
-
-
-def _held_choice(journal: Journal, user: str, due_through: DueThrough) -> HeldChoice:
-    """Return the requirement of a user, or the one that the queued changes lead to.
-
-    Raises:
-        NotRegistered: if there is none.
-    """
+def _held_choice(journal: Journal, user: str, due_through: DueThrough) -> schemas.HeldChoice:
+    """Return the requirement of a user, or the one that the queued changes lead to; refuse a user without one."""
     check_id(user)
     head = journal.head()
     view, slot = view_user(journal, user), head.next_slot
@@ -203,28 +176,30 @@ def _held_choice(journal: Journal, user: str, due_through: DueThrough) -> HeldCh
         view = view.after((), slot, journal.registry.salt)
     held = view.current
     if held is None:
-        raise NotRegistered("a registered user", "one who is not", _CHECK_ID)
-    return HeldChoice(**_choice(head.epoch.terms, held, held.first, view.earlier_until(slot), queued=queued))
+        raise NotRegistered("The user is not registered.", _CHECK_ID)
+    return _choice(head.epoch.terms, held, held.first, view.earlier_until(slot), queued=queued)
 
 
-def _choice(terms: Terms, held: Membership, first: int, earlier_until: int | None, *, queued: bool) -> dict[str, Any]:
-    """Return the fields of `HeldChoice`."""
-    return {
-        "requirement": _requirement(held.key, held.level, terms),
-        "in_force_from": first,
-        "in_force_time": terms.slot_start(first),
-        "earlier_until": earlier_until,
-        "earlier_until_time": None if earlier_until is None else terms.slot_start(earlier_until),
-        "queued": queued,
-    }
+def _choice(
+    terms: Terms, held: Membership, first: int, earlier_until: int | None, *, queued: bool
+) -> schemas.HeldChoice:
+    return schemas.HeldChoice(
+        requirement=_requirement(held.key, held.level, terms),
+        in_force_from=first,
+        in_force_time=terms.slot_start(first),
+        earlier_until=earlier_until,
+        earlier_until_time=None if earlier_until is None else terms.slot_start(earlier_until),
+        queued=queued,
+    )
 
 
-def _leave(place: JournalPlace, user: str, due_through: DueThrough, *, erased: bool) -> LeaveResult:
+async def _leave(context: ServiceContext, user: str, *, erased: bool) -> schemas.LeaveResult:
     """Queue that a user leaves. Raises as `registrations.remove`."""
+    leave = registrations.erase if erased else registrations.remove
     try:
-        force = (registrations.erase if erased else registrations.remove)(place, user, due_through=due_through)
-    except NotRegistered as error:  # its remedy is a command
-        raise NotRegistered(error.expected, error.received, _CHECK_ID) from None
+        force = await context.change(leave, context.journal, user, due_through=context.state.due_through)
+    except NotRegistered as error:  # its fix is a command
+        raise NotRegistered(error.problem, _CHECK_ID) from None
     assert force.slot is not None
     assert force.person is not None
     person = force.person
@@ -233,79 +208,63 @@ def _leave(place: JournalPlace, user: str, due_through: DueThrough, *, erased: b
     if kept_until is not None:
         what = "A keyed digest of the id" if erased else "The id"
         notes.append(f"{what} is kept through slot {kept_until}: until then the earlier choice protects as well.")
-    return LeaveResult(in_force_from=force.slot, kept_until=kept_until, notes=notes)
+    return schemas.LeaveResult(in_force_from=force.slot, kept_until=kept_until, notes=notes)
 
 
-def _export(journal: Journal, user: str) -> UserExport:
-    """Return all stored data about one user.
-
-    Raises:
-        NotRegistered: if there is none.
-    """
+def _export(journal: Journal, user: str) -> schemas.UserExport:
+    """Return all stored data about one user; refuse a user without any."""
     check_id(user)
     view = view_user(journal, user)
     by_request = user in journal.registry.joined_by_request()
     if not view.memberships and not view.queued and not by_request:
-        raise NotRegistered("a user with stored data", "another one", "Nothing is stored under this id.")
+        raise NotRegistered("Nothing is stored about this user.", _CHECK_ID)
     terms = journal.head().epoch.terms
-    return UserExport(
+    return schemas.UserExport(
         memberships=[
-            MembershipRow(**_fields(row.key, row.level, terms), first=row.first, last=row.last)
+            schemas.MembershipRow(*_fields(row.key, row.level, terms), row.first, None)
             for row in view.memberships
             if row.last is None
         ],
         earlier=[
-            EarlierRow(**_fields(row.key, row.level, terms), first=row.first or None, last=row.last, kept_until=until)
+            schemas.EarlierRow(*_fields(row.key, row.level, terms), row.first or None, row.last, until)
             for row in view.past
             if (until := view.kept_until(row)) is not None
         ],
-        queued=[_queued(change, terms) for change in view.queued],
+        queued=[
+            schemas.QueuedRow(
+                change.action, None if change.key is None else _requirement(change.key, change.level, terms)
+            )
+            for change in view.queued
+        ],
         joined_by_request=by_request,
     )
 
 
-def _queued(change: Change, terms: Terms) -> QueuedRow:
-    requirement = None if change.key is None else _requirement(change.key, change.level, terms)
-    return QueuedRow(action=change.action, requirement=requirement)
+def _requirement(key: Key, level: str | None, terms: Terms) -> schemas.UserRequirement:
+    return schemas.UserRequirement(*_fields(key, level, terms))
 
 
-def _requirement(key: Key, level: str | None, terms: Terms) -> UserRequirement:
-    return UserRequirement(**_fields(key, level, terms))
-
-
-def _fields(key: Key, level: str | None, terms: Terms) -> dict[str, Any]:
+def _fields(key: Key, level: str | None, terms: Terms) -> tuple[int, float, str | None, str | None]:
     """Return the fields of `UserRequirement`."""
     window, nano = key
-    slot_us = terms.slot_length_us
-    span = None if slot_us is None else span_text(window * slot_us)
-    return {"window": window, "epsilon": nano / NANO, "level": level, "span": span}
+    span = None if terms.slot_length_us is None else span_text(window * terms.slot_length_us)
+    return window, nano / NANO, level, span
 
 
 def _notes(force: InForce) -> list[str]:
     return [*force.notes, *(() if force.preview is None else force.preview.warnings())]
 
 
-def _import(
-    place: JournalPlace, body: bytes, kind: str, columns: Mapping[str, str], *, replace: bool, **how: bool
-) -> ImportResult:
+def _import(place: JournalPlace, body: bytes, kind: str, **how: Any) -> Difference:
     """Queue what a requirements file changes. Raises as `registrations.import_file`, without the name of the file."""
     with _as_file(body, ".csv" if kind == CSV else ".ndjson") as file:
         try:
-            done = registrations.import_file(place, file, columns=columns, partial=not replace, **how)
+            return registrations.import_file(place, file, **how)
         except WeventError as error:
-            name = repr(str(file))
-            expected, received = error.expected.replace(name, "the body"), error.received.replace(name, "the body")
-            remedy = error.remedy.replace(name, "the body").replace("--allow-removals", "allow_removals=true")
+            name, texts = str(file), (error.problem, error.fix)
+            problem, fix = (text.replace(repr(name), "the body").replace(name, "the body") for text in texts)
             facts = {fact: value for fact, value in error.facts.items() if fact != "path"}
-            raise type(error)(expected, received, remedy, **facts) from None
-    return ImportResult(
-        added=done.joining,
-        changed=done.changing,
-        removed=done.leaving,
-        unchanged=done.unchanged,
-        in_transition=done.preview.in_transition,
-        notes=done.sentences(),
-    )
+            raise type(error)(problem, fix.replace("--allow-removals", "allow_removals=true"), **facts) from None
 
 
 @contextmanager

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 from urllib.parse import urlencode
 
-from anyio import open_file, to_thread
+from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -27,7 +29,7 @@ from wevent.publishing.views import hide_choices, read_levels
 from wevent.schemas import BudgetTable, LevelTable, ReleasedSlot, ReleasePage, StreamInfo
 from wevent.service.access import any_caller, is_still_admitted
 from wevent.service.context import Context, ServiceContext, check_parameters, json_answer
-from wevent.service.feed import Caller, ReleaseFeed, render_slots
+from wevent.service.feed import render_slots
 from wevent.service.openapi import described, parameter, reference
 from wevent.service.problems import RequestError
 from wevent.service.request_body import CSV, JSON, NDJSON
@@ -138,14 +140,7 @@ async def releases(
 
 @dataclass
 class _Range:
-    """Consecutive slots.
-
-    Attributes:
-        first, last: first and last slot of this answer.
-        end: last slot that was asked for and is released.
-        labels: labels of the cells; None: all.
-        cells: number of cells.
-    """
+    """Slots from `first` to `last`, of those that were asked for and are released up to `end`; of some or all cells."""
 
     first: int
     last: int
@@ -162,13 +157,7 @@ class _Range:
 def _find(
     journal: Journal, committed: int, begin: str | None, end: str | None, labels: list[str] | None, limit: int
 ) -> _Range:
-    """Return the slots of a request.
-
-    Raises:
-        InvalidOption: for invalid slots.
-        InvalidSettings: for invalid times.
-        InvalidCells: for unknown cells.
-    """
+    """Return the slots of a request; refuse invalid slots and times, and unknown cells."""
     head = journal.head()
     Selection(journal, None, labels)  # checks the labels
     asked_first, asked_last = parse_slots(head, begin, end)
@@ -203,28 +192,22 @@ async def _text(context: ServiceContext, found: _Range, kind: str) -> AsyncItera
 
 
 async def _parquet(context: ServiceContext, found: _Range, headers: dict[str, str]) -> Response:
-    folder = tempfile.TemporaryDirectory(prefix="wevent-")
-    path = Path(folder.name) / "releases.parquet"
+    def write(journal: Journal) -> BinaryIO:
+        with tempfile.TemporaryDirectory(prefix="wevent-") as folder:
+            path = Path(folder) / "releases.parquet"
+            output = ParquetOutput(path, found.first)
+            output.repair(Selection(journal, found.last, found.labels), found.last, found.first - 1)
+            output.close()
+            return path.open("rb")  # without a name, it goes with the last one who has it open
 
-    def write(journal: Journal) -> None:
-        output = ParquetOutput(path, found.first)
-        output.repair(Selection(journal, found.last, found.labels), found.last, found.first - 1)
-        output.close()
+    file = await context.reader.ask(write)
+    headers["Content-Length"] = str(os.fstat(file.fileno()).st_size)
 
     async def send() -> AsyncIterator[bytes]:
-        try:
-            async with await open_file(path, "rb") as file:
-                while chunk := await file.read(_CHUNK):
-                    yield chunk
-        finally:
-            await to_thread.run_sync(folder.cleanup)
+        with file:
+            while chunk := await to_thread.run_sync(file.read, _CHUNK):
+                yield chunk
 
-    try:
-        await context.reader.ask(write)
-    except BaseException:
-        folder.cleanup()
-        raise
-    headers["Content-Length"] = str(path.stat().st_size)
     return StreamingResponse(send(), media_type=PARQUET, headers=headers)
 
 
@@ -243,15 +226,15 @@ async def stream(
         raise RequestError(400, "Last-Event-ID is not a slot number.", "Send the id of the last event.")
     headers, caller = request.scope["headers"], request.state.caller
     events = context.feed.events(None if known is None else int(known), lambda: is_still_admitted(context, headers))
-    return _StreamResponse(context.feed, (caller.kind, caller.id), events)
+    return _StreamResponse(events, context.feed.place((caller.kind, caller.id)))
 
 
 class _StreamResponse(StreamingResponse):
     """Server-sent events to a reader, who holds a place for as long as the response lasts."""
 
-    def __init__(self, feed: ReleaseFeed, caller: Caller, events: AsyncIterator[bytes]) -> None:
+    def __init__(self, events: AsyncIterator[bytes], place: AbstractContextManager[None]) -> None:
         super().__init__(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
-        self._place = feed.place(caller)
+        self._place = place
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raise RequestError before anything is sent if there is no place."""
@@ -260,11 +243,7 @@ class _StreamResponse(StreamingResponse):
 
 
 def chosen_type(accept: str | None, *offered: str) -> str:
-    """Return the offered media type that a header prefers; of several, the one offered first.
-
-    Raises:
-        RequestError: if it accepts none of them (406).
-    """
+    """Return the offered media type that a header prefers; of several, the one offered first; of none, refuse (406)."""
     accepted = dict(map(_accepted, (accept or "").strip().split(",")[:50])) if (accept or "").strip() else {"*/*": 1.0}
 
     def quality(kind: str) -> float:

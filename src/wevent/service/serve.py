@@ -25,14 +25,11 @@ from wevent.publishing.shutdown import ForcedShutdown
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
 from wevent.service.http_server import MAX_REFUSED, BoundedProtocol
-from wevent.service.publisher_state import PublisherState
-from wevent.service.publishing_thread import PublishingThread, ReplicaThread
+from wevent.service.publishing_thread import PublisherState, PublishingThread, ReplicaThread
 from wevent.settings import RunOptions, ServiceSettings, Settings
 from wevent.settings.values import ListenAddress
 
-GRACEFUL_S = 10
-"""Seconds after a signal for answers that are on their way."""
-
+GRACEFUL_S = 10  # seconds after a signal for answers that are on their way
 MAX_CONNECTIONS = 2000
 _OWN_FILES = 256  # that the process needs beside its connections
 _BACKLOG = 512
@@ -51,10 +48,8 @@ def serve(
     """Serve until SIGINT or SIGTERM; in the main thread.
 
     Args:
-        settings: settings of the stream.
+        settings, options, read: as of `wevent.publishing.session.run`.
         service: settings of the service.
-        options: options for this run alone.
-        read: files that the settings were read from, and what each is.
         watch: callbacks for the operator.
         listening: called with the address, once the service listens there.
 
@@ -70,8 +65,8 @@ def serve(
         )
         state = PublisherState(settings.grace_us, due_offset_us(settings))
         context = ServiceContext(service, settings.journal, state, settings.requirements_columns)
-        process = _Process(context, watch, listening, bound)
-        with process.shutdown, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with ForcedShutdown(context.journal) as shutdown, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            process = _Process(context, watch, listening, bound, shutdown)
             return runner.run(process.run(settings, options, list(read)))
     finally:
         bound.close()
@@ -86,18 +81,20 @@ class _Server(uvicorn.Server):
 
 
 class _Process:
-    """The main thread of the service.
-
-    Attributes:
-        shutdown: forced end, if the database does not answer.
-    """
+    """The main thread of the service."""
 
     def __init__(
-        self, context: ServiceContext, watch: Watch, listening: Callable[[str], None], bound: socket.socket
+        self,
+        context: ServiceContext,
+        watch: Watch,
+        listening: Callable[[str], None],
+        bound: socket.socket,
+        shutdown: ForcedShutdown,
     ) -> None:
         self._context, self._watch, self._listening, self._bound = context, watch, listening, bound
-        self._begun, self._over, self._stop, self._waits = (asyncio.Event() for _ in range(4))
-        self.shutdown = ForcedShutdown(context.journal)
+        self._shutdown = shutdown
+        self._begun, self._stop = asyncio.Event(), asyncio.Event()
+        self._ready, self._done = asyncio.Event(), asyncio.Event()  # to answer calls; to stop, or with the last slot
 
     async def run(self, settings: Settings, options: RunOptions, read: list[tuple[str, Path]]) -> RunReport:
         """Start the publisher, serve while it runs or releases are read, end both."""
@@ -105,18 +102,18 @@ class _Process:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._receive)
 
-        def told(event: asyncio.Event) -> Callable[..., Any]:
-            return lambda *_: loop.call_soon_threadsafe(event.set)
+        def setting(*events: asyncio.Event) -> Callable[..., Any]:
+            return lambda *_: [loop.call_soon_threadsafe(event.set) for event in events]
 
         feed, state = self._context.feed, self._context.state
-        watch = replace(self._watch, begun=told(self._begun), progress=lambda slot, last: feed.wake(slot))
+        begun, over, waits = setting(self._begun, self._ready), setting(self._ready, self._done), setting(self._ready)
+        watch = replace(self._watch, begun=begun, progress=lambda slot, last: feed.wake(slot))
         kind = ReplicaThread if isinstance(self._context.journal, PostgresPlace) else PublishingThread
-        over, waits = told(self._over), told(self._waits)
         publisher = kind(settings, options, read, state, watch=watch, over=over, waits=waits)
         publisher.start()
         try:
-            await _first(self._begun, self._over, self._stop, self._waits)
-            if (self._begun.is_set() or self._waits.is_set()) and publisher.error is None:
+            await self._ready.wait()
+            if publisher.error is None and not self._stop.is_set():
                 await self._serve(publisher)
         finally:
             publisher.stop()
@@ -135,12 +132,12 @@ class _Process:
         server = _Server(_config(self._context))
         serving = asyncio.create_task(server.serve(sockets=[self._bound]))
         for task in (following, serving):  # without one of them it only looks like a service
-            task.add_done_callback(lambda _: self._stop.set())
+            task.add_done_callback(lambda _: self._end())
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
         if server.started:
             self._listening(f"http://{self._context.settings.listen}")
-        await _first(self._stop, self._over)
+        await self._done.wait()
         if not self._stop.is_set() and publisher.error is None:
             self._watch.told("The last slot is published; releases can still be read.")
             await self._stop.wait()
@@ -166,24 +163,22 @@ class _Process:
     def _receive(self) -> None:
         if self._stop.is_set():
             _log.warning("The service is already stopping.")
-        self._stop.set()
-        self.shutdown.request()
+        self._end()
+        self._shutdown.request()
 
-
-async def _first(*events: asyncio.Event) -> None:
-    """Wait for the first of several."""
-    waiting = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for one in waiting:
-            one.cancel()
+    def _end(self) -> None:
+        for event in (self._stop, self._ready, self._done):
+            event.set()
 
 
 def _config(context: ServiceContext) -> uvicorn.Config:
     # It names addresses, and says less than the service's own lines.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    logging.getLogger(
+        "uvicorn.error"
+    ).addFilter(  # a call that was ended with the service after `GRACEFUL_S` is no news
+        lambda record: not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+    )
     return uvicorn.Config(
         make_app(context),
         http=BoundedProtocol,
@@ -200,11 +195,6 @@ def _config(context: ServiceContext) -> uvicorn.Config:
     )
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Return False for a call that was ended with the service after `GRACEFUL_S`."""
-    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
-
-
 def _connections() -> int:
     """Return the limit of connections; the system limits open files, and the process needs some of its own."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -216,11 +206,7 @@ def _connections() -> int:
 
 
 def _bind(place: ListenAddress) -> socket.socket:
-    """Return a bound socket that does not listen yet.
-
-    Raises:
-        InvalidSettings: if nothing can listen there.
-    """
+    """Return a bound socket that does not listen yet; refuse an address where nothing can."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -234,7 +220,7 @@ def _bind(place: ListenAddress) -> socket.socket:
             raise
     except OSError as error:
         why = (error.strerror or "no such address").lower()
-        received, remedy = f"{place} ({why})", "Give another address or port (--listen HOST:PORT)."
-        raise InvalidSettings("a free address to listen at", received, remedy, key="service.listen") from None
+        fix = "Give another address or port (--listen HOST:PORT)."
+        raise InvalidSettings(f"The service cannot listen at {place}: {why}.", fix, key="service.listen") from None
     bound.setblocking(False)
     return bound

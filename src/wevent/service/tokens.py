@@ -23,11 +23,11 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Generic, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -36,14 +36,11 @@ from wevent.file_io import atomic_write, storage_errors
 from wevent.journal.place import JournalPlace, file_beside
 from wevent.people.membership import check_id
 
-Role = Literal["ingest", "enrol", "read", "admin"]
-"""Use of a token; `admin` may do everything."""
+Role = Literal["ingest", "enrol", "read", "admin"]  # use of a token; `admin` may do everything
 
 ROLES: tuple[Role, ...] = get_args(Role)
-LINK_PREFIX = "wel_"
-MAX_LINK_S = 366 * 86_400
-"""Limit for the life of a link."""
-
+_LINK_PREFIX = "wel_"
+MAX_LINK_S = 366 * 86_400  # limit for the life of a link
 _MAX_NAME = 100
 _TOKEN = re.compile(r"wev_([0-9a-f]{8})_[0-9a-f]{64}", re.ASCII)
 _NO_DIGEST = "0" * 64  # compared for unknown ids
@@ -55,6 +52,8 @@ _LOCK_S = 10.0  # limit of the wait for another process that changes the file
 _SETTLED_NS = 2_000_000_000  # coarsest tick of a file system's clock
 _log = logging.getLogger(__name__)
 
+_Status = tuple[int, ...]
+
 
 class CredentialRefused(WeventError):
     """A token or a link that is not valid. Facts: none; neither its text nor its user."""
@@ -65,109 +64,193 @@ class InvalidTokens(WeventError, ValueError):
 
 
 class TokenRecord(msgspec.Struct, frozen=True):
-    """The stored part of a token. Times are seconds since 1970.
+    """The stored part of a token. Times are seconds since 1970."""
 
-    Attributes:
-        id: public part of the token.
-        digest: SHA-256 of the whole token.
-        name: purpose in the operator's words.
-        roles: uses.
-        created: time of creation.
-        expires: end of validity; None: never.
-        revoked: time of revocation; None: not revoked.
-    """
-
-    id: str
-    digest: str
-    name: str
+    id: str  # public part of the token
+    digest: str  # SHA-256 of the whole token
+    name: str  # purpose in the operator's words
     roles: tuple[Role, ...]
     created: int
-    expires: int | None = None
+    expires: int | None = None  # None: never
     revoked: int | None = None
 
     def __repr__(self) -> str:
         return f"TokenRecord(id={self.id!r}, roles={self.roles!r})"
 
 
+class Link(msgspec.Struct, frozen=True, array_like=True):
+    """A link whose signature was checked."""
+
+    user: str
+    identity: str  # random hexadecimal
+    expires: int  # seconds since 1970
+    mark: str  # of the user when the link was made; "" before any
+
+    def __repr__(self) -> str:
+        return f"Link(identity={self.identity!r}, expires={self.expires})"
+
+
+Kind = TypeVar("Kind", TokenRecord, Link)
+
+
+@dataclass(frozen=True)
+class Issued(Generic[Kind]):
+    """A token or a link that was just made. The text is stored nowhere."""
+
+    text: str = field(repr=False)
+    record: Kind
+
+
 class _Contents(msgspec.Struct):
-    """Contents of a tokens file.
+    """Contents of a tokens file."""
 
-    Attributes:
-        tokens: records by id, in the order they were made.
-        link_key: key that signs links; None before the first link.
-        ended: mark, and the time until which it is kept, by keyed digest of a link or a user.
-    """
-
-    tokens: dict[str, TokenRecord] = {}
-    link_key: str | None = None
-    ended: dict[str, tuple[str, int]] = {}
+    tokens: dict[str, TokenRecord] = {}  # by id, in the order they were made
+    link_key: str | None = None  # which signs links; None before the first link
+    ended: dict[str, tuple[str, int]] = {}  # mark, and time until which it is kept, by keyed digest of a link or a user
 
 
-class TokenStore:
-    """Tokens, the key of links, and ended links, in a file for its owner only. A missing file is an empty one.
+class Tokens:
+    """The tokens and personal links of a service, in a file for its owner only. A missing file is an empty one.
 
     The file is written whole, by one process at a time. Nothing in it gives access: it has digests of tokens, and keyed
-    digests of links and users. With a file that cannot be trusted, no token is valid.
+    digests of links and users. With a file that cannot be trusted, no token is valid: every method raises InvalidTokens.
+    A method that changes it raises StorageFailed if it cannot be written; then it stays as it is.
 
     Args:
         path: path of the file.
+        clock: seconds since 1970.
         logs: whether a file that cannot be trusted is logged, once.
     """
 
-    def __init__(self, path: Path, *, logs: bool = True) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time, *, logs: bool = True) -> None:
         self.path = path
-        self._logs = logs
+        self._clock, self._logs = clock, logs
         self._guard = threading.Lock()
-        self._status: tuple[int, ...] | None = None  # of a file that cannot change unnoticed
+        self._status: _Status | None = None  # of a file that cannot change unnoticed
         self._data: bytes | None = None
         self._contents = _Contents()
         self._logged = ""
 
-    def tokens(self) -> Mapping[str, TokenRecord]:
-        """Return all tokens by id, in the order they were made.
+    def create(self, roles: Collection[str], *, name: str = "", expires: int | None = None) -> Issued[TokenRecord]:
+        """Make a token that expires at a time in seconds since 1970; None: never.
 
         Raises:
-            InvalidTokens: if the file cannot be trusted; so does every method.
+            InvalidOption: without a role, or for a name that cannot be shown.
         """
-        return self._read().tokens
+        uses = tuple(role for role in ROLES if role in roles)
+        if not uses:
+            fix = f"Give a role out of {', '.join(ROLES)} (--role)."
+            raise InvalidOption("The token has no role.", fix, option="role", value=None)
+        if len(name) > _MAX_NAME or not name.isprintable():
+            fix = f"Give at most {_MAX_NAME} printable characters."
+            raise InvalidOption("The name of the token cannot be shown.", fix, option="name", value=name)
+        with self._change() as contents:
+            identity = secrets.token_hex(4)
+            while identity in contents.tokens:
+                identity = secrets.token_hex(4)
+            text = f"wev_{identity}_{secrets.token_hex(32)}"
+            record = TokenRecord(identity, _digest(text), name, uses, int(self._clock()), expires)
+            contents.tokens[identity] = record
+        return Issued(text, record)
 
-    def put_token(self, record: TokenRecord) -> None:
-        """Store a token, in place of one with the same id.
+    def records(self) -> tuple[TokenRecord, ...]:
+        """Return all tokens in the order they were made, also expired and revoked ones."""
+        return tuple(self._read().tokens.values())
+
+    def revoke(self, identity: str) -> TokenRecord:
+        """Revoke a token; a revoked one stays as it is. Raises InvalidOption for an unknown id."""
+        with self._change() as contents:
+            record = contents.tokens.get(identity)
+            if record is None:  # the id may be a whole token, pasted by mistake: it is not repeated
+                fix = "`wevent token list` shows the ids."
+                raise InvalidOption("No token has this id.", fix, option="id", value=None)
+            if record.revoked is None:
+                record = contents.tokens[identity] = msgspec.structs.replace(record, revoked=int(self._clock()))
+        return record
+
+    def state(self, record: TokenRecord) -> Literal["valid", "expired", "revoked"]:
+        """Return the state of a token."""
+        if record.revoked is not None:
+            return "revoked"
+        return "expired" if record.expires is not None and self._clock() >= record.expires else "valid"
+
+    def admit(self, text: str) -> TokenRecord | Link:
+        """Return the record of a token, or the fields of a link.
 
         Raises:
-            StorageFailed: if the file cannot be written; it stays as it is.
+            CredentialRefused: if it is unknown, expired, revoked or ended; without the text.
         """
+        if text.startswith(_LINK_PREFIX):
+            return self._admit_link(text)
+        match = _TOKEN.fullmatch(text)
+        record = self._read().tokens.get(match[1] if match else "")
+        is_known = hmac.compare_digest(_digest(text), _NO_DIGEST if record is None else record.digest)
+        state = "unknown" if record is None or not is_known else self.state(record)
+        if record is None or state != "valid":
+            fix = "Ask the operator for a new one (`wevent token create`)."
+            raise CredentialRefused(f"The token is {state}.", fix)
+        return record
+
+    def make_link(self, user: str, life_s: int) -> Issued[Link]:
+        """Make a link; the first one makes the key. Raises InvalidMembership and InvalidOption for an invalid id or life."""
+        check_id(user)
+        if not 1 <= life_s <= MAX_LINK_S:
+            problem = f"A link cannot last {life_s} seconds."
+            raise InvalidOption(problem, "Give between a second and 366 days.", option="expires", value=life_s)
+        contents = self._read()
+        if contents.link_key is None:
+            with self._change() as contents:
+                contents.link_key = contents.link_key or secrets.token_hex(32)
+        key = contents.link_key
+        mark, _ = contents.ended.get(_keyed(key, "user", user), ("", 0))
+        link = Link(user, secrets.token_hex(16), int(self._clock()) + life_s, mark)
+        return Issued(_LINK_PREFIX + _sign(key, msgspec.msgpack.encode(link)), link)
+
+    def _admit_link(self, text: str) -> Link:
+        contents = self._read()
+        key = contents.link_key
+        match = _LINK.fullmatch(text)
+        body = match[1] if match else ""
+        payload = b""
+        with suppress(ValueError):
+            payload = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))[:-_SIGNATURE]
+        is_known = hmac.compare_digest(_sign(key or _NO_KEY, payload), body)  # in its one spelling
+        if key is None or not is_known:
+            raise _refused_link("unknown")
+        link = msgspec.msgpack.decode(payload, type=Link)
+        if self._clock() >= link.expires:
+            raise _refused_link("expired")
+        # A mark is removed only after all links without it have expired.
+        mark, _ = contents.ended.get(_keyed(key, "user", link.user), (link.mark, 0))
+        if mark != link.mark or _keyed(key, "link", link.identity) in contents.ended:
+            raise _refused_link("ended")
+        return link
+
+    def end_link(self, link: Link) -> None:
+        """End a link."""
+        self._end("link", link.identity, "", link.expires)
+
+    def end_links(self, user: str) -> None:
+        """End all links of a user made so far."""
+        check_id(user)
+        self._end("user", user, secrets.token_hex(8), int(self._clock()) + MAX_LINK_S + _CLOCKS_S)
+
+    def _end(self, purpose: str, name: str, mark: str, until: int) -> None:
+        """Store a mark until a time, and remove those that are past it."""
+        key = self._read().link_key
+        if key is None:  # there are no links
+            return
         with self._change() as contents:
-            contents.tokens[record.id] = record
-
-    def link_key(self) -> str | None:
-        """Return the key that signs links, None before `make_link_key`."""
-        return self._read().link_key
-
-    def make_link_key(self) -> str:
-        """Return the key that signs links; the first call makes it. Raises as `put_token`."""
-        with self._change() as contents:
-            contents.link_key = contents.link_key or secrets.token_hex(32)
-            return contents.link_key
-
-    def ended(self, name: str) -> str | None:
-        """Return the mark under the digest of a link or a user, None without one."""
-        mark, _ = self._read().ended.get(name, (None, 0))
-        return mark
-
-    def end(self, name: str, mark: str, until: int, now: float) -> None:
-        """Store a mark until a time, and remove those that are past it. Raises as `put_token`."""
-        with self._change() as contents:
+            now = self._clock()
             contents.ended = {old: kept for old, kept in contents.ended.items() if kept[1] > now}
-            contents.ended[name] = mark, until
+            contents.ended[_keyed(key, purpose, name)] = mark, until
 
     def _read(self) -> _Contents:
         """Return the contents, read again if the file may have changed."""
         with self._guard:
             try:
-                status = _file_status(self.path)
-                if self._status is None or status != self._status:
-                    data = _read_private(self.path)
+                data, status = _read_private(self.path, self._status)
+                if status is None or status != self._status:
                     if data != self._data:
                         self._contents, self._data = _decode(self.path, data), data
                     # A file that changed just now may change again within the tick of its clock.
@@ -189,7 +272,7 @@ class TokenStore:
             storage_errors(f"to write {str(path)!r}", "Free some space and make its folder writable.", path),
             _lock(path),
         ):
-            contents = _decode(path, _read_private(path))
+            contents = _decode(path, _read_private(path)[0])
             yield contents
             _write_private(path, contents)
 
@@ -199,35 +282,25 @@ def tokens_path(journal: JournalPlace, configured: Path | None = None) -> Path:
     return file_beside(journal, "tokens") if configured is None else configured
 
 
-def _file_status(path: Path) -> tuple[int, ...] | None:
-    """Return what changes with a file, its time of change first; None without a file."""
+def _read_private(path: Path, known: _Status | None = None) -> tuple[bytes | None, _Status | None]:
+    """Return the bytes of a file that only its owner can read, and what changes with it, its time of change first.
+
+    Both are None without a file. The bytes are left out if nothing has changed since `known` was returned.
+    """
     try:
-        found = os.stat(path)
+        # Opening a pipe would wait for its writer.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise _untrusted(path, "it is not a file")
+            if os.name == "posix" and found.st_mode & 0o077:
+                raise _untrusted(path, f"others may read or change it (mode {stat.S_IMODE(found.st_mode):04o})")
+            status = found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode
+            return (None if status == known else file.read()), status
     except FileNotFoundError:
-        return None
+        return None, None
     except OSError as error:
         raise _untrusted(path, (error.strerror or "an error").lower()) from None
-    return found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode
-
-
-def _read_private(path: Path) -> bytes | None:
-    """Return the bytes of a file that only its owner can read, None if there is none."""
-    try:
-        with open(path, "rb", opener=_open_without_waiting) as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise _untrusted(path, "which is something else")
-            if os.name == "posix" and mode & 0o077:
-                raise _untrusted(path, f"with mode {stat.S_IMODE(mode):04o}, for others to read or change")
-            return file.read()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _untrusted(path, (error.strerror or "an error").lower()) from None
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe would wait for its writer
 
 
 def _decode(path: Path, data: bytes | None) -> _Contents:
@@ -238,16 +311,12 @@ def _decode(path: Path, data: bytes | None) -> _Contents:
     if checksum == hashlib.sha256(text).hexdigest().encode():
         with suppress(msgspec.MsgspecError):
             return msgspec.json.decode(text, type=_Contents)
-    raise _untrusted(path, "damaged or changed by hand")
+    raise _untrusted(path, "it is damaged or changed by hand")
 
 
 def _untrusted(path: Path, why: str) -> InvalidTokens:
-    return InvalidTokens(
-        "a tokens file as `wevent token` writes it, for its owner only (mode 0600)",
-        f"{str(path)!r}, {why}",
-        "Put its permissions or a copy of it back; if others may have read it, move it away and make new tokens.",
-        path=str(path),
-    )
+    fix = "Put back a copy with mode 0600; if others may have read it, move it away and make new tokens."
+    return InvalidTokens(f"The tokens file {str(path)!r} cannot be used: {why}.", fix, path=str(path))
 
 
 @contextmanager
@@ -283,186 +352,13 @@ def _write_private(path: Path, contents: _Contents) -> None:
         made.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
 
 
-@dataclass(frozen=True)
-class NewToken:
-    """A token that was just made, and its stored part. The text is stored nowhere."""
-
-    text: str = field(repr=False)
-    record: TokenRecord
-
-
-class Tokens:
-    """The tokens of a service. The clock returns seconds since 1970."""
-
-    def __init__(self, store: TokenStore, clock: Callable[[], float] = time.time) -> None:
-        self._store, self._clock = store, clock
-
-    def create(self, roles: Collection[str], *, name: str = "", expires: int | None = None) -> NewToken:
-        """Make a token.
-
-        Args:
-            roles: uses.
-            name: purpose.
-            expires: end of validity in seconds since 1970; None: never.
-
-        Raises:
-            InvalidOption: without a role, or for a name that cannot be shown.
-            StorageFailed: if the tokens file cannot be written.
-        """
-        uses = tuple(role for role in ROLES if role in roles)
-        if not uses:
-            known = ", ".join(ROLES)
-            raise _invalid("role", None, f"a role out of {known}", "none", "Give the use of the token (--role).")
-        if len(name) > _MAX_NAME or not name.isprintable():
-            raise _invalid("name", name, f"a name of at most {_MAX_NAME} printable characters", "another one")
-        identity = secrets.token_hex(4)
-        while identity in self._store.tokens():
-            identity = secrets.token_hex(4)
-        text = f"wev_{identity}_{secrets.token_hex(32)}"
-        record = TokenRecord(identity, _digest(text), name, uses, int(self._clock()), expires)
-        self._store.put_token(record)
-        return NewToken(text, record)
-
-    def records(self) -> tuple[TokenRecord, ...]:
-        """Return all tokens in the order they were made, also expired and revoked ones."""
-        return tuple(self._store.tokens().values())
-
-    def revoke(self, identity: str) -> TokenRecord:
-        """Revoke a token; a revoked one stays as it is.
-
-        Raises:
-            InvalidOption: if there is no such token.
-            StorageFailed: if the tokens file cannot be written.
-        """
-        record = self._store.tokens().get(identity)
-        if record is None:  # the id may be a whole token, pasted by mistake: it is not repeated
-            raise _invalid("id", None, "the id of a token", "an unknown one", "`wevent token list` shows the ids.")
-        if record.revoked is None:
-            record = msgspec.structs.replace(record, revoked=int(self._clock()))
-            self._store.put_token(record)
-        return record
-
-    def state(self, record: TokenRecord) -> Literal["valid", "expired", "revoked"]:
-        """Return the state of a token."""
-        if record.revoked is not None:
-            return "revoked"
-        return "expired" if record.expires is not None and self._clock() >= record.expires else "valid"
-
-    def admit(self, text: str) -> TokenRecord:
-        """Return the record of a token.
-
-        Raises:
-            CredentialRefused: if it is unknown, expired or revoked; without the text.
-        """
-        match = _TOKEN.fullmatch(text)
-        record = self._store.tokens().get(match[1] if match else "")
-        is_known = hmac.compare_digest(_digest(text), _NO_DIGEST if record is None else record.digest)
-        state = "unknown" if record is None or not is_known else self.state(record)
-        if record is None or state != "valid":
-            remedy = "Ask the operator for a new one (`wevent token create`)."
-            raise CredentialRefused("a valid token", f"one that is {state}", remedy)
-        return record
-
-
-class Link(msgspec.Struct, frozen=True, array_like=True):
-    """A link whose signature was checked.
-
-    Attributes:
-        user: user of the link.
-        identity: random hexadecimal.
-        expires: end of validity in seconds since 1970.
-        mark: mark of the user when the link was made; "" before any.
-    """
-
-    user: str
-    identity: str
-    expires: int
-    mark: str
-
-    def __repr__(self) -> str:
-        return f"Link(identity={self.identity!r}, expires={self.expires})"
-
-
-@dataclass(frozen=True)
-class NewLink:
-    """A link that was just made, and its fields. The text is stored nowhere."""
-
-    text: str = field(repr=False)
-    link: Link
-
-
-class Links:
-    """The personal links of a service. The clock returns seconds since 1970."""
-
-    def __init__(self, store: TokenStore, clock: Callable[[], float] = time.time) -> None:
-        self._store, self._clock = store, clock
-
-    def make(self, user: str, life_s: int) -> NewLink:
-        """Make a link; the first one makes the key.
-
-        Raises:
-            InvalidMembership: for an invalid id.
-            InvalidOption: for a life that is not positive, or too long.
-            StorageFailed: if the tokens file cannot be written.
-        """
-        check_id(user)
-        if not 1 <= life_s <= MAX_LINK_S:
-            raise _invalid("expires", life_s, "a link to last between a second and 366 days", f"{life_s} seconds")
-        key = self._store.link_key() or self._store.make_link_key()
-        mark = self._store.ended(_keyed(key, "user", user)) or ""
-        link = Link(user, secrets.token_hex(16), int(self._clock()) + life_s, mark)
-        return NewLink(LINK_PREFIX + _sign(key, msgspec.msgpack.encode(link)), link)
-
-    def admit(self, text: str) -> Link:
-        """Return the fields of a link.
-
-        Raises:
-            CredentialRefused: if it is unknown, expired or ended; without the text.
-        """
-        key = self._store.link_key()
-        match = _LINK.fullmatch(text)
-        body = match[1] if match else ""
-        payload = b""
-        with suppress(ValueError):
-            payload = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))[:-_SIGNATURE]
-        is_known = hmac.compare_digest(_sign(key or _NO_KEY, payload), body)  # in its one spelling
-        if key is None or not is_known:
-            raise _refused_link("unknown")
-        link = msgspec.msgpack.decode(payload, type=Link)
-        if self._clock() >= link.expires:
-            raise _refused_link("expired")
-        # A mark is removed only after all links without it have expired.
-        mark = self._store.ended(_keyed(key, "user", link.user))
-        if mark not in (None, link.mark) or self._store.ended(_keyed(key, "link", link.identity)) is not None:
-            raise _refused_link("ended")
-        return link
-
-    def end(self, link: Link) -> None:
-        """End a link. Raises as `make`."""
-        if (key := self._store.link_key()) is not None:
-            self._store.end(_keyed(key, "link", link.identity), "", link.expires, self._clock())
-
-    def end_all(self, user: str) -> None:
-        """End all links of a user made so far. Raises as `make`."""
-        check_id(user)
-        now = int(self._clock())
-        if (key := self._store.link_key()) is not None:  # without a key there are no links
-            self._store.end(_keyed(key, "user", user), secrets.token_hex(8), now + MAX_LINK_S + _CLOCKS_S, now)
-
-
-def choosing_address(service: str, made: NewLink) -> str:
+def choosing_address(service: str, made: Issued[Link]) -> str:
     """Return the address where a user chooses. The part behind # is sent to no server, and is in no log."""
     return f"{service}/choose#{made.text}"
 
 
-def _invalid(option: str, value: Any, expected: str, received: str, remedy: str = "Correct it.") -> InvalidOption:
-    return InvalidOption(expected, received, remedy, option=option, value=value)
-
-
 def _refused_link(state: str) -> CredentialRefused:
-    return CredentialRefused(
-        "a valid personal link", f"one that is {state}", "Ask for a new link where you got this one."
-    )
+    return CredentialRefused(f"The personal link is {state}.", "Ask for a new one where you got it.")
 
 
 def _digest(text: str) -> str:

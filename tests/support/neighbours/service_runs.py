@@ -25,7 +25,7 @@ from tests.support.neighbours.service_pairs import CSV, SentBatch, ServicePair
 from tests.support.neighbours.values import SECOND, SLOT_S, START_US
 from wevent.cli import main
 from wevent.events import live_source
-from wevent.service.tokens import Tokens, TokenStore
+from wevent.service.tokens import Tokens
 from wevent.settings.values import format_time
 from wevent.streams import clock as steady_clock
 
@@ -72,7 +72,7 @@ def observe_service(pair: ServicePair, folder: Path, *, with_target: bool) -> tu
     folder.mkdir()
     try:
         _configure(pair, folder)
-        tokens = Tokens(TokenStore(folder / "run.journal.tokens"))
+        tokens = Tokens(folder / "run.journal.tokens")
         driver = _Driver(
             pair, with_target, [tokens.create(["ingest"]).text for _ in range(2)], tokens.create(["admin"]).text
         )

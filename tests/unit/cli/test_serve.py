@@ -52,4 +52,4 @@ def test_a_journal_is_needed_and_a_place_that_is_one(tmp_path: Path) -> None:
     assert "HOST:PORT" in commands.call(tmp_path, "serve", "--config", "wevent.toml", "--listen", "8080").err
     done = commands.call(tmp_path, "serve", "--config", "wevent.toml", "--listen", "192.0.2.1:1")
     assert done.code == 2
-    assert "a free address to listen at" in done.err
+    assert "The service cannot listen at" in done.err

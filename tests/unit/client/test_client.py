@@ -226,13 +226,13 @@ class TestAgain:
 
     @both
     def test_nobody_is_there(self, ask: Ask) -> None:
-        with pytest.raises(ServiceUnreachable, match=r"received no connection \(.*refused.*\)|attempts failed"):
+        with pytest.raises(ServiceUnreachable, match=r"reached: no connection \(.*refused.*\)|attempts failed"):
             ask("http://127.0.0.1:9", "about", patience_s=0.1)
 
     @both
     def test_no_answer_in_time(self, ask: Ask) -> None:
         stalled = Answer(pieces=[b"{"], hang_up=True)
-        with scripted(stalled) as server, pytest.raises(ServiceUnreachable, match="connection that was lost"):
+        with scripted(stalled) as server, pytest.raises(ServiceUnreachable, match="the connection was lost"):
             ask(server.url, "about", patience_s=0.1)
 
     @both
@@ -298,7 +298,7 @@ class TestStreaming:
     def test_patience_ends(self, ask: Ask) -> None:
         with (
             scripted(Answer(pieces=[b": hello\n\n"])) as server,
-            pytest.raises(ServiceUnreachable, match="a stream that ended"),
+            pytest.raises(ServiceUnreachable, match="the stream ended"),
         ):
             ask(server.url, "stream", after=0, patience_s=0.0)
 
@@ -313,7 +313,7 @@ class TestStreaming:
     def test_an_event_that_is_no_release(self, ask: Ask) -> None:
         with (
             scripted(Answer(pieces=[b"event: news\ndata: x\n\nevent: release\ndata: x\n\n"])) as server,
-            pytest.raises(ServiceRefused, match="Expected a release"),
+            pytest.raises(ServiceRefused, match="cannot be read"),
         ):
             ask(server.url, "stream", after=0)
 
@@ -352,7 +352,7 @@ class TestPeople:
 
     @both
     def test_nobody_is_named(self, ask: Ask) -> None:
-        with pytest.raises(InvalidOption, match="id of a person"):
+        with pytest.raises(InvalidOption, match="id of the user"):
             ask("http://127.0.0.1:9", "erase", "")
 
     @both
@@ -433,7 +433,7 @@ class TestSecrets:
 
     @pytest.mark.parametrize("kind", [Client, AsyncClient])
     def test_a_token_does_not_travel_unencrypted(self, kind: Any) -> None:
-        with pytest.raises(InvalidOption, match="https, where a token is sent"):
+        with pytest.raises(InvalidOption, match="Without https"):
             kind("http://stats.example", token=TOKEN)
         kind("http://stats.example")
         kind("http://stats.example", token=TOKEN, plain_http=True)
@@ -451,7 +451,7 @@ class TestSecrets:
 
     @pytest.mark.parametrize("token", ["", "a b", "wev_x\n", "ü"])
     def test_tokens_that_are_none(self, token: str) -> None:
-        with pytest.raises(InvalidOption, match="a token as"):
+        with pytest.raises(InvalidOption, match="The token has characters"):
             Client("http://127.0.0.1", token=token)
 
 
@@ -483,7 +483,7 @@ class TestFace:
     def test_an_answer_of_something_else(self) -> None:
         with (
             scripted(Answer(404, b"<h1>not here</h1>")) as server,
-            pytest.raises(ServiceRefused, match="received status 404 without one"),
+            pytest.raises(ServiceRefused, match="The answer has status 404"),
         ):
             Client(server.url).about()
 

@@ -12,10 +12,9 @@ import httpx
 from fastapi import Depends, FastAPI, Request, Response
 
 from wevent.errors import WeventError
-from wevent.service.access import Caller, any_caller, link_holder, needs
+from wevent.service.access import Buckets, Caller, any_caller, link_holder, needs
 from wevent.service.problems import problem_of
-from wevent.service.request_limits import RateLimits
-from wevent.service.tokens import Links, Tokens, TokenStore
+from wevent.service.tokens import Tokens
 
 NOW = 1_800_000_000
 
@@ -39,18 +38,17 @@ class AccessSettings:
 class Parts:
     """A context as routes have it."""
 
-    file: TokenStore
     clock: Clock
     tokens: Tokens
-    links: Links
-    rates: RateLimits
+    requests: dict[str, Buckets]
+    events: Buckets
     settings: AccessSettings = field(default_factory=AccessSettings)
 
 
 def parts(folder: Path, *, requests_per_minute: int = 0, events_per_minute: int = 0) -> Parts:
-    file, clock = TokenStore(folder / "run.journal.tokens"), Clock()
-    rates = RateLimits(requests_per_minute, events_per_minute, clock)
-    return Parts(file, clock, Tokens(file, clock), Links(file, clock), rates)
+    clock = Clock()
+    requests = {kind: Buckets(requests_per_minute, clock) for kind in ("token", "link", "address")}
+    return Parts(clock, Tokens(folder / "run.journal.tokens", clock), requests, Buckets(events_per_minute, clock))
 
 
 def guarded_app(context: Parts) -> FastAPI:

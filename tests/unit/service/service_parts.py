@@ -16,7 +16,7 @@ from wevent.publishing.configuration import load_settings
 from wevent.schemas import BatchResult
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
-from wevent.service.publisher_state import PublisherState
+from wevent.service.publishing_thread import PublisherState
 from wevent.settings import Settings
 from wevent.settings.values import SECOND_US, parse_time
 from wevent.streams.clock import SlotClock

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.service.access_parts import NOW, Door, Parts, guarded_app, parts
-from wevent.service.access import Caller, count_events, recognise
+from wevent.service.access import Caller, count, recognise
 from wevent.service.problems import RequestError, problem_of
 from wevent.service.tokens import CredentialRefused
 
@@ -31,8 +31,8 @@ def credentials(service: Parts) -> dict[str, str | None]:
     revoked = service.tokens.create(ROLES)
     service.tokens.revoke(revoked.record.id)
     expired = service.tokens.create(ROLES, expires=NOW + 1)
-    old_link, link, ended = (service.links.make("ann", life) for life in (1, 100, 100))
-    service.links.end(ended.link)
+    old_link, link, ended = (service.tokens.make_link("ann", life) for life in (1, 100, 100))
+    service.tokens.end_link(ended.record)
     service.clock.now += 1
     return {
         **{role: service.tokens.create([role]).text for role in ROLES},
@@ -117,15 +117,15 @@ def test_no_token_elsewhere_counts(service: Parts) -> None:
 
 
 def test_a_damaged_file_admits_nobody_but_the_public(service: Parts) -> None:
-    token, link = service.tokens.create(["admin"]).text, service.links.make("ann", 60).text
-    service.file.path.write_bytes(b"damaged")
+    token, link = service.tokens.create(["admin"]).text, service.tokens.make_link("ann", 60).text
+    service.tokens.path.write_bytes(b"damaged")
     client = Door(guarded_app(service))
     for door in DOORS:
         for text in (token, link, "wev_0123abcd_" + "0" * 64):
             answer = client.get(f"/{door}", headers=bearer(text))
             assert answer.status_code == 503
             assert "tokens file cannot be used" in answer.json()["detail"]
-            assert str(service.file.path) not in answer.text
+            assert str(service.tokens.path) not in answer.text
         assert client.get(f"/{door}").status_code == 401
     service.settings.public = True
     assert client.get("/public").status_code == 200
@@ -150,11 +150,11 @@ def test_too_many_requests(tmp_path: Path) -> None:
 def test_too_many_events(tmp_path: Path) -> None:
     service = parts(tmp_path, events_per_minute=100)
     caller, other = Caller("token", "00000001"), Caller("token", "00000002")
-    count_events(service, caller, 100)
+    count(service.events, caller, "events", 100)
     with pytest.raises(RequestError, match="limit of events per minute") as caught:
-        count_events(service, caller, 50)
+        count(service.events, caller, "events", 50)
     assert (caught.value.status, caught.value.headers) == (429, {"Retry-After": "30"})
-    count_events(service, other, 100)
+    count(service.events, other, "events", 100)
 
 
 def test_addresses_of_one_household_count_together(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_addresses_of_one_household_count_together(tmp_path: Path) -> None:
 
 
 def test_nobody_is_named_in_a_representation(service: Parts) -> None:
-    link = service.links.make("ann", 60)
+    link = service.tokens.make_link("ann", 60)
     caller = recognise(service, [(b"authorization", b"Bearer " + link.text.encode())], "192.0.2.1")
     assert caller.user == "ann"
     assert caller.roles == frozenset()

@@ -66,7 +66,7 @@ def test_head_has_the_headers_of_get_and_no_body(service: Service, caplog: pytes
         stream = service.ask("HEAD", "/v1/releases/stream")
     assert (stream.status_code, stream.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
     assert "HEAD /v1/releases/stream 200" in caplog.text
-    assert service.context.feed.readers == 0
+    assert service.context.feed.readers.total() == 0
 
 
 @pytest.mark.parametrize(

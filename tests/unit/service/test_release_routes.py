@@ -338,10 +338,10 @@ def test_a_stream_ends_with_its_token(service: Service, monkeypatch: pytest.Monk
     async def act(client: httpx.AsyncClient) -> Any:
         headers = {"Authorization": f"Bearer {made.text}", "Last-Event-ID": str(SLOTS)}
         answer = asyncio.create_task(client.get("/v1/releases/stream", headers=headers))
-        while not service.context.feed.readers:
+        while not service.context.feed.readers.total():
             await asyncio.sleep(0.01)
         service.context.tokens.revoke(made.record.id)
-        return await asyncio.wait_for(answer, 60), service.context.feed.readers
+        return await asyncio.wait_for(answer, 60), service.context.feed.readers.total()
 
     answer, readers = service.during(act)
     assert answer.status_code == 200
@@ -352,7 +352,7 @@ def test_the_stream_ends_when_the_service_does(service: Service) -> None:
     async def act(client: httpx.AsyncClient) -> Any:
         feed = service.context.feed
         answer = asyncio.create_task(client.get("/v1/releases/stream", headers={"Last-Event-ID": "4"}))
-        while not feed.readers:
+        while not feed.readers.total():
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         feed.close()
@@ -388,10 +388,10 @@ def test_a_burst_of_requests_takes_no_more_places_than_one_caller_has(
 
         feed = service.context.feed
         asked = [*(ask("read") for _ in range(20)), ask("admin")]
-        while sum(one.done() for one in asked) < 17 or feed.readers < 4:
+        while sum(one.done() for one in asked) < 17 or feed.readers.total() < 4:
             await asyncio.sleep(0.01)
         feed.close()
-        return [(await one).status_code for one in asked], feed.readers
+        return [(await one).status_code for one in asked], feed.readers.total()
 
     statuses, left = service.during(act)
     assert sorted(statuses[:20]) == [200] * 3 + [429] * 17

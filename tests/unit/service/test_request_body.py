@@ -18,13 +18,13 @@ from wevent.service.problems import RequestError
 from wevent.service.request_body import (
     JSON,
     NDJSON,
+    MemoryBudget,
     decoded,
     event_lines,
     media_type,
     read_body,
     unpacked,
 )
-from wevent.service.request_limits import MemoryBudget
 
 
 def request(*pieces: bytes, wait_s: float = 0.0, **headers: str) -> Request:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.unit.service.access_parts import Clock
-from wevent.service.request_limits import Buckets, RateLimits
+from wevent.service.access import Buckets
 
 
 def test_a_minute_is_what_it_says() -> None:
@@ -55,15 +55,15 @@ def test_a_batch_above_a_minute_needs_a_full_bucket_and_leaves_a_debt() -> None:
 def test_others_make_no_difference() -> None:
     def answers(others: int) -> list[float]:
         clock = Clock()
-        limits = RateLimits(5, 5, clock)
+        addresses, tokens, events = (Buckets(5, clock) for _ in range(3))
         found = []
         for moment in range(60):
             clock.now += 3
             for number in range(others):
-                limits.requests["address"].take(f"{moment} {number}")
-                limits.requests["token"].take(f"t{number}")
-                limits.events.take(f"t{number}", 100)
-            found += [limits.requests["token"].take("mine"), limits.events.take("mine", 2)]
+                addresses.take(f"{moment} {number}")
+                tokens.take(f"t{number}")
+                events.take(f"t{number}", 100)
+            found += [tokens.take("mine"), events.take("mine", 2)]
         return found
 
     assert answers(0) == answers(50)

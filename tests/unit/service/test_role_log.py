@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wevent.errors import JournalUnreachable, StorageFailed
-from wevent.service.publisher_state import ROLE_LOG, ChangeLog, PublisherState
+from wevent.service.publishing_thread import ROLE_LOG, PublisherState
 
 FULL = StorageFailed("room", "a full disk", "Make room.", path="city")
 GONE = JournalUnreachable("a database", "no answer", "Start it.", path="city")
@@ -18,13 +18,13 @@ def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def test_a_topic_is_said_when_it_changes(said: pytest.LogCaptureFixture) -> None:
-    log = ChangeLog()
-    log.say("role", None, "nothing has changed")
+    state = PublisherState(0, 0)
+    state.log("role", None, "nothing has changed")
     for _ in range(3):
-        log.say("role", 7, "writes from slot 7 on")
-        log.say("failure", "full", "cannot write")
-    log.say("failure", None)
-    log.say("failure", "full", "cannot write")
+        state.log("role", 7, "writes from slot 7 on")
+        state.log("failure", "full", "cannot write")
+    state.log("failure", None)
+    state.log("failure", "full", "cannot write")
     assert said.messages == ["writes from slot 7 on", "cannot write", "cannot write"], "it had written meanwhile"
 
 
