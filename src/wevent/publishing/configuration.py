@@ -1,4 +1,4 @@
-"""Settings of a stream with what only upper packages can read: the journal's address, files of cells and of days."""
+"""Settings of a stream with what only upper packages can read: the journal's address, files of cells and days, people."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import JournalPlace, PostgresPlace, is_begun, journal_place
 from wevent.settings import Settings, loading
 from wevent.settings.loading import cells_file
+from wevent.streams.frames import frame_name, is_frame
 from wevent.streams.inputs import within_folders
-from wevent.streams.requirements_file import read_column
+from wevent.streams.requirements_file import (
+    Requirements,
+    read_column,
+    requirements_of_frame,
+    requirements_of_mapping,
+)
 
 
 def load_settings(
@@ -23,10 +29,15 @@ def load_settings(
 
     Args:
         config: the file; None: options only.
-        options: values by key, as written on the command line; None is the same as not given.
+        options: values by key, as written on the command line; None is the same as not given. Requirements may also be a
+            frame or a mapping.
         also: keys out of `PUBLISHING` that are needed, as of `refuse_missing`.
         framed: whether events are in a data frame, instead of inputs.
     """
+    people = options.get("requirements") if in_memory(options.get("requirements")) else None
+    if people is not None:
+        options = {**options, "requirements": None}
+        also = [key for key in also if key != "requirements"]
     values = loading.with_options({} if config is None else read_config(config), options)
     if "journal" in values:
         values["journal"] = _read_journal(values["journal"])
@@ -38,6 +49,8 @@ def load_settings(
     settings = loading.parse_settings(values, framed=framed)
     if settings.engine == "spark":
         settings = replace(settings, inputs=tuple(within_folders(settings.inputs)))
+    if people is not None:
+        settings = replace(settings, requirements=None, people=people_of(people, settings))
     return settings
 
 
@@ -49,9 +62,29 @@ def read_config(config: Path | str) -> dict[str, Any]:
     return values
 
 
+def in_memory(requirements: object) -> bool:
+    """Return whether requirements are a frame or a mapping, and not the name of a file."""
+    return requirements is not None and not isinstance(requirements, (str, Path))
+
+
+def people_of(requirements: Any, settings: Settings) -> Requirements:
+    """Return requirements in a frame or a mapping, read under the settings of a stream."""
+    if is_frame(requirements):
+        return requirements_of_frame(
+            requirements, settings.levels, slot_us=settings.slot_length_us, columns=settings.requirements_columns
+        )
+    if isinstance(requirements, Mapping):
+        return requirements_of_mapping(requirements)
+    raise InvalidInput(
+        f"Requirements are a file, a data frame, or a mapping of users to requirements, not {frame_name(requirements)}.",
+        "Give a path, a frame with user, window and epsilon, or {'ann': Requirement(40, 0.5), …}.",
+        path=None,
+    )
+
+
 def _read_journal(value: Any) -> JournalPlace:
     if not isinstance(value, (str, Path, PostgresPlace)):
-        raise InvalidSettings("journal to be text", f"{value!r}", "Write it in quotes.", key="journal")
+        raise InvalidSettings(f"journal must be text, not {value!r}.", "Write it in quotes.", key="journal")
     return journal_place(value)
 
 
@@ -63,9 +96,8 @@ def _read_cells(value: Any) -> Cells:
         return Cells.of(value)
     if not file.exists():
         raise InvalidInput(
-            "cells as a number, as labels with commas between (a,b,c), or as a file with labels",
-            f"{str(value)!r}, and no such file",
-            "Check the path, or write the labels.",
+            f"There is no such file of cells: {str(value)!r}.",
+            "Check the path, or write a number, or labels with commas between (a,b,c).",
             path=str(value),
         )
     return Cells.of(read_column(file, "cell"))

@@ -18,16 +18,14 @@ from wevent.people.membership import Change, Changes
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.importing import (
     Difference,
-    RequirementsFile,
-    digest_people,
     import_changes,
     import_users,
     is_imported,
-    read_unchanged,
+    preview,
+    read_wanted,
     registered,
 )
-from wevent.publishing.preview import preview
-from wevent.publishing.staleness import Settlement, plan_or_refuse, refuse_lost_changes
+from wevent.publishing.staleness import Settlement, plan_settling, refuse_lost_changes
 from wevent.settings import RunOptions, Settings
 from wevent.settings.values import calendar_slots
 from wevent.streams import SlotClock, declared_clock
@@ -63,17 +61,16 @@ def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
     """
     if journal.is_new:
         if options.released_through is not None:
-            received, remedy = f"no journal at {journal.name}", "Put the backup there first."
-            raise InvalidSettings("a restored backup for --released-through", received, remedy, key="released_through")
+            problem = f"--released-through is for a restored backup, and there is no journal at {journal.name}."
+            raise InvalidSettings(problem, "Put the backup there first.", key="released_through")
         return None
     if SEEDED in journal.head().unsafe:
         raise InvalidJournal(
-            "a journal with secure noise only",
-            f"one that ran with seeded noise ({journal.name})",
+            f"The journal ran with seeded noise ({journal.name}).",
             "Whoever knows the seed can undo it: publish into another journal (over the same people epsilons add up).",
             path=journal.name,
         )
-    plan = plan_or_refuse(journal, options)
+    plan = plan_settling(journal, options)
     if not options.accept_lost_changes and (plan is None or not plan.changes_lost):
         refuse_lost_changes(journal)
     return plan
@@ -91,11 +88,16 @@ def resolve(
         enrolling: whether users may choose a level while it runs.
     """
     pinned = pinned_terms(journal)
-    settings = _keep_pinned(settings, pinned)
-    if enrolling:
-        settings = _offer_levels(settings, pinned)
-    clock, last = declared_clock(settings, _find_clock(journal, settings, enrolling=enrolling))
-    wanted = _read_wanted(settings, None if journal is None or pinned is None else journal.imported())
+    settings = _complete(settings, pinned, enrolling=enrolling)
+    clock_terms = pinned
+    if enrolling and journal is not None and not journal.is_new:
+        # A service may have taken events under the clock of a version that has no slot yet. The rule does not depend on
+        # events, since the clock would show it (spec 1).
+        begun = journal.head().epoch.terms
+        clock_terms = begun if begun.length_us == settings.slot_us else pinned
+    known = None if clock_terms is None else SlotClock(clock_terms.origin_us, clock_terms.length_us)
+    clock, last = declared_clock(settings, known)
+    wanted = read_wanted(settings, None if journal is None or pinned is None else journal.imported())
     keys = {_parse_class(text) for text in options.declare}
     if pinned is None:
         keys |= _first_classes(journal, settings, wanted, clock)
@@ -128,8 +130,7 @@ def must_begin(journal: Journal | None, terms: Terms, *, new_epoch: bool) -> boo
             key = min(undeclared)
             held = f"{key[0]},{Requirement.from_nano(*key).epsilon:g}"
             raise InvalidMembership(
-                "an epoch whose terms allow every requirement that registered people hold",
-                f"one that does not allow {held} (window, epsilon)",
+                f"Registered users hold {held} (window, epsilon), which the new epoch does not declare.",
                 f"Nothing was changed. Declare it with the epoch (--declare {held}).",
                 requirement=key,
             )
@@ -184,12 +185,16 @@ def with_version(journal: Journal | None, terms: Terms) -> list[Epoch]:
     return [*epochs, Epoch(len(epochs) + 1, journal.head().next_slot, terms)]
 
 
-def _keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
+def _complete(settings: Settings, pinned: Terms | None, *, enrolling: bool) -> Settings:
     """Return settings with the pinned options, stream and unregistered users where none are explicit.
 
     Defaults are for new journals. Cells, clock and levels must be explicit: events and requirements are read with them. If
-    another mechanism is explicit, the options that belong to a mechanism start from its defaults.
+    another mechanism is explicit, the options that belong to a mechanism start from its defaults. Where users may choose a
+    level, the default levels are offered, unless others are declared or the journal has gone without.
     """
+    default = Levels.default()
+    if enrolling and settings.levels is None and (pinned is None or pinned.levels == levels_to_plain(default)):
+        settings = replace(settings, levels=default)
     if pinned is None:
         return settings
     other = "mechanism" in settings.said and settings.mechanism != pinned.mechanism
@@ -199,42 +204,10 @@ def _keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
     return replace(settings, **{name: getattr(pinned, name) for name in (*kept, *_KEPT) if name not in settings.said})
 
 
-def _offer_levels(settings: Settings, pinned: Terms | None) -> Settings:
-    """Return settings with the default levels, unless others are declared or the journal has gone without."""
-    default = Levels.default()
-    if settings.levels is not None or (pinned is not None and pinned.levels != levels_to_plain(default)):
-        return settings
-    return replace(settings, levels=default)
-
-
-def _find_clock(journal: Journal | None, settings: Settings, *, enrolling: bool) -> SlotClock | None:
-    """Return the clock to continue with, None if there is none.
-
-    A service continues with the clock of a version that has no slot yet: it may have taken events under it. The rule
-    does not depend on events, since the clock would show it (spec 1).
-    """
-    terms = pinned_terms(journal)
-    if enrolling and journal is not None and not journal.is_new:
-        begun = journal.head().epoch.terms
-        terms = begun if begun.length_us == settings.slot_us else terms
-    return None if terms is None else SlotClock(terms.origin_us, terms.length_us)
-
-
-def _read_wanted(settings: Settings, imported: bytes | None) -> Requirements | None:
-    """Return the contents of the requirements file, None without one; a file that was imported is not read again."""
-    if settings.people is not None:
-        wanted = digest_people(settings.people, settings.levels)
-        return None if wanted.digest == imported else wanted
-    file = RequirementsFile.from_settings(settings)
-    if file is None or (imported is not None and file.digest() == imported):
-        return None
-    return read_unchanged(file)
-
-
 def _parse_class(text: str) -> Key:
     window, _, epsilon = text.partition(",")
     if not window.strip().isdecimal() or not epsilon:
-        raise InvalidMembership("WINDOW,EPSILON to declare", repr(text), "Write for example 40,0.5.")
+        raise InvalidMembership(f"--declare takes WINDOW,EPSILON, not {text!r}.", "Write for example 40,0.5.")
     return Requirement(int(window), epsilon.strip()).key
 
 
@@ -246,8 +219,8 @@ def _first_classes(
     if journal is not None and (wanted is None or is_imported(journal, wanted, clock.length_us)):
         keys |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
     if not keys and not (settings.is_live and settings.levels is not None):  # users who come can choose a level
-        remedy = "Give --requirements with one row per user."
-        raise InvalidSettings("requirements for a new journal", "none", remedy, key="requirements")
+        problem = "There are no requirements for a new journal."
+        raise InvalidSettings(problem, "Give --requirements with one row per user.", key="requirements")
     return keys
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from wevent.errors import JournalUnreachable, StorageFailed, WeventError
-from wevent.publishing.due import DueMoments
+from wevent.publishing.loop import DueMoments
 from wevent.schemas import BatchResult, Condition, Role
 from wevent.service.problems import not_running
 from wevent.settings.values import utc_time

@@ -220,11 +220,11 @@ def _choice(terms: Terms, held: Membership, first: int, earlier_until: int | Non
 
 
 def _leave(place: JournalPlace, user: str, due_through: DueThrough, *, erased: bool) -> LeaveResult:
-    """Queue that a user leaves. Raises as `registrations.remove`."""
+    """Queue that a user leaves. Raises as `registrations.leave`."""
     try:
-        force = (registrations.erase if erased else registrations.remove)(place, user, due_through=due_through)
+        force = registrations.leave(place, user, erased=erased, due_through=due_through)
     except NotRegistered as error:  # its remedy is a command
-        raise NotRegistered(error.expected, error.received, _CHECK_ID) from None
+        raise NotRegistered(error.problem, _CHECK_ID) from None
     assert force.slot is not None
     assert force.person is not None
     person = force.person
@@ -294,10 +294,10 @@ def _import(
             done = registrations.import_file(place, file, columns=columns, partial=not replace, **how)
         except WeventError as error:
             name = repr(str(file))
-            expected, received = error.expected.replace(name, "the body"), error.received.replace(name, "the body")
-            remedy = error.remedy.replace(name, "the body").replace("--allow-removals", "allow_removals=true")
+            problem = error.problem.replace(name, "the body")
+            fix = error.fix.replace(name, "the body").replace("--allow-removals", "allow_removals=true")
             facts = {fact: value for fact, value in error.facts.items() if fact != "path"}
-            raise type(error)(expected, received, remedy, **facts) from None
+            raise type(error)(problem, fix, **facts) from None
     return ImportResult(
         added=done.joining,
         changed=done.changing,

@@ -14,7 +14,7 @@ from wevent.core.nearest import did_you_mean
 from wevent.core.requirements import Levels
 from wevent.core.settings import Kind, kinds
 from wevent.errors import InvalidRequirement, InvalidSettings
-from wevent.settings.declaration import SETTINGS, RunOptions, ServiceSettings, Settings
+from wevent.settings import SETTINGS, RunOptions, ServiceSettings, Settings
 from wevent.settings.values import (
     WindowReader,
     invalid,
@@ -41,16 +41,26 @@ _NO_BLANK = ("time_column", "user_column", "cell_column", "timezone")  # a blank
 def read_config(config: Path | str) -> dict[str, Any]:
     """Return the values of a TOML file by key, with relative paths resolved against its folder, except for the journal."""
     if not isinstance(config, (str, Path)):
-        raise _unreadable("the path of a configuration file", type(config).__name__, "Give the name of a TOML file.")
-    path = Path(config)
+        problem = f"config must be the path of a configuration file, not {type(config).__name__}."
+        raise InvalidSettings(problem, "Give the name of a TOML file.", key="config")
+    path, name = Path(config), repr(str(config))
     try:
-        values = tomllib.loads(_read_text(path), parse_float=Decimal)
+        if path.exists() and not path.is_file():  # a pipe or a device may never end
+            raise InvalidSettings(f"The configuration {name} is no file.", "Name a TOML file.", key="config")
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            problem = f"The configuration file {name} is longer than {_MAX_BYTES:,} bytes."
+            raise InvalidSettings(problem, "Check the path.", key="config")
+        text = data.decode("utf-8-sig")  # some editors put a byte order mark before UTF-8 text
+        values = tomllib.loads(text, parse_float=Decimal)
     except OSError as error:
-        received = f"{str(path)!r} ({error.strerror})"
-        raise _unreadable("a readable configuration file", received, "Check the path.") from None
+        problem = f"The configuration file {name} is not readable ({error.strerror})."
+        raise InvalidSettings(problem, "Check the path.", key="config") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _unreadable("a TOML file", f"{str(path)!r}, which is not: {error}", "Correct the line.") from None
-    _check_keys(values, f"{str(path)!r}")
+        problem = f"The configuration file {name} is no TOML: {error}."
+        raise InvalidSettings(problem, "Correct the line.", key="config") from None
+    _check_keys(values, name)
     values = _without_blanks(values)
     folder = path.parent
     for key, word in (("requirements", None), ("calendar", "none"), ("out", "-")):
@@ -63,22 +73,6 @@ def read_config(config: Path | str) -> dict[str, Any]:
     if "service" in values:
         values["service"] = parse_service(values["service"], folder)
     return values
-
-
-def _read_text(path: Path) -> str:
-    """Return the text of a configuration file. A pipe or a device may never end, and is not opened."""
-    if path.exists() and not path.is_file():
-        raise _unreadable("a configuration file", f"something else ({str(path)!r})", "Name a TOML file.")
-    with path.open("rb") as file:
-        data = file.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        expected = f"a configuration file of at most {_MAX_BYTES:,} bytes"
-        raise _unreadable(expected, f"a longer one ({str(path)!r})", "Check the path.")
-    return data.decode("utf-8-sig")  # some editors put a byte order mark before UTF-8 text
-
-
-def _unreadable(expected: str, received: str, remedy: str) -> InvalidSettings:
-    return InvalidSettings(expected, received, remedy, key="config")
 
 
 def with_options(values: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,15 +94,15 @@ def _without_blanks(values: Mapping[str, Any]) -> dict[str, Any]:
 def _check_keys(values: Mapping[str, Any], where: str) -> None:
     for key in values:
         if key in _OF_THE_COMMAND:
-            remedy = f"It is an option of the command, for one run: --{key.replace('_', '-')} (in Python: options)."
-            raise InvalidSettings("settings of a stream", f"{key!r} in {where}", remedy, key=key)
+            fix = f"It is an option of the command, for one run: --{key.replace('_', '-')} (in Python: options)."
+            raise InvalidSettings(f"{key!r} in {where} is no setting of a stream.", fix, key=key)
         if key not in SETTINGS:
             raise _unknown(key, SETTINGS, where, key)
 
 
 def _unknown(name: str, known: Collection[str], where: str, key: str) -> InvalidSettings:
-    remedy = did_you_mean(name, known, f"Known are {', '.join(sorted(known))}.")
-    return InvalidSettings("settings that wevent knows", f"{name!r} in {where}", remedy, key=key)
+    fix = did_you_mean(name, known, f"Known are {', '.join(sorted(known))}.")
+    return InvalidSettings(f"Unknown setting {name!r} in {where}.", fix, key=key)
 
 
 def refuse_missing(
@@ -137,8 +131,7 @@ def refuse_missing(
     options = ["EVENTS" if key == "inputs" else f"--{key.replace('_', '-')}" for key in missing]
     keys = f"{missing[0]} = …" if len(missing) == 1 else "the same keys"
     raise InvalidSettings(
-        f"{_listed(missing)} to be set" + (f", and people in {empty}" if empty else ""),
-        "nothing",
+        f"{_listed(missing)} must be set" + (f", and {empty} has no rows." if empty else "."),
         f"Give {_listed(options)}, or {keys} in the configuration file."
         + (" Write who asks for what into the requirements file, a line each." if empty else ""),
         key=missing[0],
@@ -187,6 +180,8 @@ def parse_settings(values: Mapping[str, Any], *, framed: bool = False) -> Settin
         found["inputs"] = ()
     settings = Settings(
         **found,
+        slot_us=slot_us,
+        start_auto=values.get("start") == "auto",
         cells=values["cells"],
         journal=values.get("journal"),
         days=parse_days(values["calendar"]) if "calendar" in values else None,
@@ -194,9 +189,15 @@ def parse_settings(values: Mapping[str, Any], *, framed: bool = False) -> Settin
         said=frozenset(values),
     )
     if settings.due_us is not None and settings.due_us < settings.grace_us:
-        expected = "at least as long as grace: slots are open until then"
+        expected = "at least as long as grace, while slots are open"
         raise invalid("due", expected, values["due"], "Make it longer.")
-    _refuse_one_column_twice(settings)
+    columns = {**settings.columns, "time": settings.slot_column or settings.time_column}
+    if len(set(columns.values())) < len(columns):  # every user would be counted in a wrong cell, or no user at all
+        raise InvalidSettings(
+            f"Time, user and cell have a column each, not {', '.join(repr(name) for name in columns.values())}.",
+            "Correct time_column (or slot_column), user_column or cell_column.",
+            key="user_column" if columns["user"] in (columns["time"], columns["cell"]) else "cell_column",
+        )
     return settings
 
 
@@ -209,10 +210,10 @@ def _check(key: str, value: Any) -> Any:
 def _checked(key: str, kind: Kind, value: Any) -> Any:
     if kind.takes(value) and value != "":
         return value
-    remedy = {bool: "Write it without quotes.", str: "Write it in quotes."}.get(kind.type, "Correct the value.")
+    fix = {bool: "Write it without quotes.", str: "Write it in quotes."}.get(kind.type, "Correct the value.")
     if kind.choices:
-        remedy = did_you_mean(str(value), kind.choices, "Use one of these words.")
-    raise invalid(key, str(kind).replace("True or False", "true or false"), value, remedy)
+        fix = did_you_mean(str(value), kind.choices, "Use one of these words.")
+    raise invalid(key, str(kind).replace("True or False", "true or false"), value, fix)
 
 
 def _path(key: str, value: Any) -> Path:
@@ -222,9 +223,8 @@ def _path(key: str, value: Any) -> Path:
 
 
 def _clock(values: Mapping[str, Any], slot_us: int, timezone_us: int | None) -> dict[str, Any]:
-    """Return slot length, start and end of slots that have times."""
-    auto = values.get("start") == "auto"
-    if values.get("end") == "auto" and not auto:
+    """Return start and end of slots that have times."""
+    if values.get("end") == "auto" and values.get("start") != "auto":
         raise invalid("end", "a time (only start may be auto, and then reads both)", "auto", "Declare the end.")
     start_us, end_us = (
         None if values.get(key) in (None, "auto") else parse_time(values[key], key, timezone_us)
@@ -232,19 +232,18 @@ def _clock(values: Mapping[str, Any], slot_us: int, timezone_us: int | None) -> 
     )
     if start_us is not None and end_us is not None and end_us - start_us < slot_us:
         raise invalid("end", "at least one slot after the start", str(values["end"]), "Declare a later end.")
-    return {"slot_us": slot_us, "start_us": start_us, "end_us": end_us, "start_auto": auto}
+    return {"start_us": start_us, "end_us": end_us}
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return slot length, start and end of slots that have numbers: slot n is microsecond n − 1."""
+    """Return start and end of slots that have numbers: slot n is microsecond n − 1."""
     for key in ("slot", "start"):
         if values.get(key) not in (None, "auto"):
-            raise invalid(key, "not to be given beside slot_column", values[key], f"Leave {key} out.")
+            raise InvalidSettings(f"{key} is given beside slot_column.", f"Leave {key} out.", key=key)
     end = values.get("end")
     if end is not None and (not str(end).isdecimal() or int(end) < 1):
         raise invalid("end", "the number of slots beside slot_column", end, "Write the number of slots.")
-    auto = values.get("start") == "auto"
-    return {"slot_us": 1, "start_us": 0, "end_us": None if end is None else int(end), "start_auto": auto}
+    return {"start_us": 0, "end_us": None if end is None else int(end)}
 
 
 def parse_inputs(value: Any) -> tuple[str, ...]:
@@ -254,7 +253,7 @@ def parse_inputs(value: Any) -> tuple[str, ...]:
         raise invalid("inputs", str(SETTINGS["inputs"]), value, "Write inputs = ['events/*.parquet'].")
     names = tuple(str(name) for name in inputs)
     if "-" in names and len(names) > 1:
-        raise invalid("inputs", "'-' alone", f"{len(names)} inputs", "Read files or standard input, not both.")
+        raise invalid("inputs", "'-' alone, or files", names, "Read files or standard input, not both.")
     return names
 
 
@@ -287,7 +286,7 @@ def _parse_levels(value: Any, windows: WindowReader) -> Levels:
         slots = {word: windows.read(window) for word, window in value["window"].items()}
         return Levels(dict(value["privacy"]), slots, dict(value.get("combined", {})))
     except InvalidRequirement as error:
-        raise InvalidSettings(f"in [levels] {error.expected}", error.received, error.remedy, key="levels") from None
+        raise InvalidSettings(f"[levels]: {error.problem}", error.fix, key="levels") from None
 
 
 def parse_columns(value: Any) -> Mapping[str, str]:
@@ -320,15 +319,3 @@ def parse_service(value: Any, folder: Path = Path()) -> ServiceSettings:
             raise _unknown(key, declared, "[service]", f"service.{key}")
         found[key] = readers[key](given) if key in readers else _checked(f"service.{key}", declared[key], given)
     return ServiceSettings(**found)
-
-
-def _refuse_one_column_twice(settings: Settings) -> None:
-    """Refuse two roles for one column: every user would be counted in a wrong cell, or no user at all."""
-    columns = {**settings.columns, "time": settings.slot_column or settings.time_column}
-    if len(set(columns.values())) < len(columns):
-        raise InvalidSettings(
-            "a column each for time, user and cell",
-            ", ".join(repr(name) for name in columns.values()),
-            "Correct time_column (or slot_column), user_column or cell_column.",
-            key="user_column" if columns["user"] in (columns["time"], columns["cell"]) else "cell_column",
-        )

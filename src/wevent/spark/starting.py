@@ -17,10 +17,9 @@ from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import PostgresPlace, is_begun, open_journal
-from wevent.publishing.api import Moment, in_memory, people_of
-from wevent.publishing.configuration import load_settings
-from wevent.publishing.due import DueMoments
-from wevent.publishing.session import settings_files
+from wevent.publishing.configuration import in_memory, load_settings, people_of
+from wevent.publishing.loop import DueMoments
+from wevent.publishing.session import Moment, settings_files
 from wevent.settings import RunOptions, Settings
 from wevent.settings.values import SECOND_US, parse_length
 from wevent.spark.batch_source import SparkSource, ended_through, interruptible, pause_in

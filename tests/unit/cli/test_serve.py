@@ -48,7 +48,7 @@ def test_a_journal_is_needed_and_a_place_that_is_one(tmp_path: Path) -> None:
     configure(tmp_path)
     text = (tmp_path / "wevent.toml").read_text()
     (tmp_path / "without.toml").write_text(text.replace('journal = "run.journal"', ""))
-    assert "journal to be set" in commands.call(tmp_path, "serve", "--config", "without.toml").err
+    assert "journal must be set" in commands.call(tmp_path, "serve", "--config", "without.toml").err
     assert "HOST:PORT" in commands.call(tmp_path, "serve", "--config", "wevent.toml", "--listen", "8080").err
     done = commands.call(tmp_path, "serve", "--config", "wevent.toml", "--listen", "192.0.2.1:1")
     assert done.code == 2

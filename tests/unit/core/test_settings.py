@@ -14,8 +14,7 @@ from wevent.core.settings import Options, check_value, option_kinds, option_valu
 from wevent.journal.statement import privacy_statement
 from wevent.journal.terms import Terms
 from wevent.publisher.state import State
-from wevent.settings import Settings
-from wevent.settings.declaration import SETTINGS
+from wevent.settings import SETTINGS, Settings
 
 NAMES = [entry.name for entry in fields(Options)]
 
