@@ -219,5 +219,5 @@ def test_columns_that_are_none(spark: SparkSession) -> None:
         wevent.spark.count(naive, **COUNTING)
     with pytest.raises(InvalidInput, match="a streaming one"):
         wevent.spark.count(spark.readStream.format("rate").load(), **COUNTING)
-    with pytest.raises(InvalidInput, match="not list"):
+    with pytest.raises(InvalidInput, match="received list"):
         wevent.spark.count([], **COUNTING)  # type: ignore[arg-type]

@@ -18,10 +18,10 @@ from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.planning import expect, population_warnings
 from wevent.experiments.wording import short
 from wevent.journal.terms import Terms
+from wevent.publishing.configuration import PUBLISHING
 from wevent.publishing.dry_run import DryRun, dry_run
 from wevent.publishing.importing import Difference
 from wevent.settings import RunOptions, Settings
-from wevent.settings.loading import PUBLISHING
 from wevent.settings.values import SECOND_US, format_time, span_text
 from wevent.streams.rejections import MALFORMED, REJECTED
 

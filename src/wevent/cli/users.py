@@ -26,9 +26,8 @@ from wevent.core.budget import NANO
 from wevent.journal import JournalPlace, open_journal
 from wevent.outputs import standard_output
 from wevent.publishing import registrations
-from wevent.publishing.configuration import read_config
+from wevent.publishing.configuration import parse_columns, read_config
 from wevent.publishing.importing import Difference
-from wevent.settings.loading import parse_columns
 from wevent.settings.values import span_text
 
 

@@ -32,32 +32,19 @@ _Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class DryRun:
-    """Result of a dry run. Private except for configuration, clock and population.
+    """Result of a dry run. Private except for configuration, clock and population."""
 
-    Attributes:
-        settings: with the pinned values where none is explicit.
-        terms: configuration that would be pinned, or is.
-        clock: clock of the slots.
-        first, last: slots that would be published; last is None without an end.
-        population: the classes of slot `first` and their sizes.
-        imported: changes of the registry in a journal with slots; None otherwise.
-        inspection: facts about the events; None for live lines.
-        totals: events that would not count, by reason, as `publish` shows them at its end.
-        malformed: locations of the first malformed records.
-        hints: sentences about likely mistakes.
-    """
-
-    settings: Settings
-    terms: Terms
+    settings: Settings  # with the pinned values where none is explicit
+    terms: Terms  # configuration that would be pinned, or is
     clock: SlotClock
-    first: int
-    last: int | None
-    population: Population
-    imported: Difference | None
-    inspection: Inspection | None
-    totals: dict[str, int]
-    malformed: list[str]
-    hints: list[str]
+    first: int  # first slot that would be published
+    last: int | None  # None: no end
+    population: Population  # the classes of slot `first` and their sizes
+    imported: Difference | None  # changes of the registry in a journal with slots
+    inspection: Inspection | None  # facts about the events; None for live lines
+    totals: dict[str, int]  # events that would not count, by reason, as `publish` shows them at its end
+    malformed: list[str]  # locations of the first malformed records
+    hints: list[str]  # sentences about likely mistakes
 
 
 def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
@@ -208,19 +195,14 @@ def _explain_times(settings: Settings, found: Inspection, declared: _Span, last:
             return f"Times would lie within start and end if numbers counted {unit}: say --time-unit {unit}."
     if span is None:
         return "No event has a time that can be read."
-    theirs, ours = _years(span), _years(declared)
-    if not set(theirs) & set(ours):
-        their_years, our_years = (f"{years[0]}" + f" to {years[-1]}" * (len(years) > 1) for years in (theirs, ours))
+    theirs, ours = ((_year(first), _year(last)) for first, last in (span, declared))
+    if theirs[1] < ours[0] or ours[1] < theirs[0]:
+        of_theirs, of_ours = (f"{first}" if first == last else f"{first} to {last}" for first, last in (theirs, ours))
         return (
-            f"Most events lie outside start and end, and in another year: events are of {their_years}, start and end of "
-            f"{our_years}."
+            f"Most events lie outside start and end, and in another year: events are of {of_theirs}, start and end of "
+            f"{of_ours}."
         )
     return "Most events lie outside start and end: compare the two spans."
-
-
-def _years(span: _Span) -> range:
-    first, last = (_year(time_us) for time_us in span)
-    return range(first, last + 1)
 
 
 def _year(time_us: int) -> int:

@@ -44,23 +44,14 @@ _SHOWN = 3  # classes of one in a sentence
 
 
 class Preview(NamedTuple):
-    """Effect of changes that take effect at one slot boundary.
+    """Effect of changes that take effect at one slot boundary."""
 
-    Attributes:
-        registered: number of users who are registered afterwards.
-        in_transition: number of changed users who are counted in a stricter class than the one they chose.
-        until: first slot in which all of these are counted in their own class, None without such users.
-        returning: number of users who join and are still known: they left, or were erased.
-        alone: requirements that are then held by one user, or classes that count one: sizes of both are public.
-        until_time: start of slot `until`, None if it is not known.
-    """
-
-    registered: int = 0
-    in_transition: int = 0
-    until: int | None = None
-    returning: int = 0
-    alone: tuple[Key, ...] = ()
-    until_time: str | None = None
+    registered: int = 0  # users who are registered afterwards
+    in_transition: int = 0  # changed users who are counted in a stricter class than the one they chose
+    until: int | None = None  # first slot in which all of these are counted in their own class
+    returning: int = 0  # users who join and are still known: they left, or were erased
+    alone: tuple[Key, ...] = ()  # requirements that one user holds then, or classes that count one: sizes are public
+    until_time: str | None = None  # start of slot `until`
 
     def sentences(self) -> list[str]:
         """Return the effect in words."""
@@ -99,11 +90,7 @@ def preview(
 ) -> Preview:
     """Return the effect of these changes together with the queued ones. Store nothing.
 
-    Args:
-        journal: the journal; it may be new.
-        changes: in order.
-        versions: every configuration version, that of the changes included; None: as the journal has them.
-        slot: first slot in which the changes are active; None: the next one.
+    By default the versions are those of the journal, and the changes are active from its next slot on.
     """
     following = 1 if journal.is_new else journal.head().next_slot
     if following == 1 and isinstance(changes, Enrolment):  # nobody was counted yet
@@ -128,12 +115,8 @@ def preview_changes(
 ) -> Preview:
     """Return the effect of changes that are active from a slot on.
 
-    Args:
-        classes: classes of the journal.
-        slot: the slot.
-        salt: key of the digests of ids.
-        sizes: number of users that hold each requirement before.
-        requests: rows of every user who changes, and the changes in order.
+    `sizes` is the number of users that hold each requirement before; `requests` has the rows of every user who changes, and
+    the changes in order.
     """
     boundary, doubted, live = Boundary(classes, slot, salt), classes.doubted(slot), classes.live(slot)
     doubt_ends = max((restore.slot + key[0] for restore in classes.restores for key in restore.doubted), default=0)
@@ -172,12 +155,7 @@ def preview_changes(
 
 
 def strictest_sentences(options: Options, sizes: Mapping[Key, int]) -> list[str]:
-    """Return a warning if a few users set the noise for all: mechanisms with one budget or equal weights (spec 8, 11).
-
-    Args:
-        options: of the stream.
-        sizes: number of users that hold each declared requirement.
-    """
+    """Return a warning if a few users set the noise for all: mechanisms with one budget or equal weights (spec 8, 11)."""
     shared = find_mechanism(options.mechanism).shared_budget
     if not sizes or not (shared or options.unbiased):
         return []
@@ -203,25 +181,16 @@ def strictest_sentences(options: Options, sizes: Mapping[Key, int]) -> list[str]
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference between a requirements file and the registry; public numbers of users.
-
-    Attributes:
-        joining, changing, leaving: users who join, change their requirement or its level, and leave.
-        requested: leaving users who had joined by request (`users add`), not with a file.
-        relevelled: users whose level has new numbers.
-        unchanged: users in the file who stay as they are.
-        preview: effect on users in transition and classes of one.
-        notes: remarks on the file.
-    """
+    """Difference between a requirements file and the registry; public numbers of users."""
 
     joining: int = 0
-    changing: int = 0
+    changing: int = 0  # another requirement, or another level
     leaving: int = 0
-    requested: int = 0
-    relevelled: int = 0
-    unchanged: int = 0
+    requested: int = 0  # leaving users who had joined by request (`users add`), not with a file
+    relevelled: int = 0  # users whose level has new numbers
+    unchanged: int = 0  # users in the file who stay as they are
     preview: Preview = field(default_factory=Preview)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # remarks on the file
 
     @property
     def total(self) -> int:
@@ -265,11 +234,7 @@ def read_wanted(settings: Settings, imported: bytes | None = None) -> Requiremen
 
 
 def read_unchanged(file: Path, levels: Levels | None, slot_us: int | None, columns: Mapping[str, str]) -> Requirements:
-    """Return the rows of a requirements file with its digest; arguments as of `read_requirements`.
-
-    Raises:
-        InvalidInput: if the file changed while it was read. WeventError: as of `read_requirements`.
-    """
+    """Return the rows of a requirements file with its digest. A file that changes while it is read is refused."""
     digest = digest_file(file, levels, columns)
     wanted = read_requirements(file, levels, slot_us=slot_us, columns=columns)
     if digest_file(file, levels, columns) != digest:
@@ -282,11 +247,7 @@ def read_unchanged(file: Path, levels: Levels | None, slot_us: int | None, colum
 
 
 def digest_file(file: Path, levels: Levels | None, columns: Mapping[str, str]) -> bytes:
-    """Return a digest of a requirements file, its levels and its columns.
-
-    Raises:
-        InvalidInput: if the file is not there or cannot be read.
-    """
+    """Return a digest of a requirements file, its levels and its columns."""
     if not file.is_file():
         raise InvalidInput(f"There is no file {str(file)!r}.", "Check the path.", path=str(file))
     table = msgspec.json.encode((levels_to_plain(levels), dict(columns)), order="sorted")
@@ -312,17 +273,14 @@ def import_users(
     dry_run: bool = False,
     partial: bool = False,
 ) -> Difference:
-    """Make the registry equal to a file; a file that was imported already changes nothing.
+    """Queue the changes that make the registry equal to a file; a file that was imported already changes nothing.
 
     Args:
         journal: the journal.
         wanted: the contents of the file.
-        allow_removals: whether many may leave at once.
-        dry_run: only return the differences; nothing is stored.
+        allow_removals: whether many may leave at once; otherwise they are refused, as if the file had been cut.
+        dry_run: only return the differences.
         partial: whether users who are not in the file stay as they are, and those who join do so by request.
-
-    Raises:
-        InvalidMembership: if too many would leave, as if the file had been cut; nothing is stored.
     """
     epoch = journal.head().epoch
     if not partial and is_imported(journal, wanted, epoch.terms.length_us):

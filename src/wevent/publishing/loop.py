@@ -43,7 +43,7 @@ _SHARE = 4  # releases are due a quarter of a slot after the grace by default, a
 _LATE_US = 5 * SECOND_US  # a process that is later was frozen; a busy machine wakes up sooner
 
 Progress = Callable[[int, int | None], None]
-"""Told the last committed slot and the last slot there will be, if that is known."""
+"""Takes the last committed slot and the last slot there will be, if that is known."""
 
 
 class DueMoments:
@@ -52,11 +52,7 @@ class DueMoments:
     The time that a slot takes to count and draw depends on counts. Therefore a release is held until its due moment and only
     then committed. A release that misses its moment waits for the next one of the same grid.
 
-    Args:
-        clock: clock of the slots.
-        offset_us: time from the end of a slot to its release.
-        now_us: the wall clock.
-        step_us: distance of the moments for late releases; None: the slot length.
+    The distance of the moments for late releases is the slot length, or `step_us`.
     """
 
     def __init__(
@@ -107,50 +103,33 @@ def due_moments(settings: StreamSettings, clock: SlotClock) -> DueMoments | None
 
 def due_offset_us(settings: StreamSettings) -> int:
     """Return the time from the end of a slot to its release."""
-    if settings.due_us is not None:
-        return settings.due_us
-    return settings.grace_us + min(SECOND_US, settings.slot_us // _SHARE)
+    default_us = settings.grace_us + min(SECOND_US, settings.slot_us // _SHARE)
+    return default_us if settings.due_us is None else settings.due_us
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """Options of the loop. None of them is pinned.
+    """Options of the loop. None of them is pinned."""
 
-    Attributes:
-        last: the last slot to publish; None: until the source ends.
-        batch: maximum number of slots of a transaction; live input uses 1, and more only for slots that have closed.
-        keep: number of slots that the journal keeps; None: all.
-        due: due moments of live releases; None: as soon as they are stored.
-        committed: called with the last committed slot, before anything of it goes out; must not take time that depends on
-            events.
-        progress: called after every commit, when it is out.
-        at: called at each labelled step.
-    """
-
-    last: int | None = None
-    batch: int = 1
-    keep: int | None = None
-    due: DueMoments | None = None
+    last: int | None = None  # last slot to publish; None: until the source ends
+    batch: int = 1  # maximum of slots per transaction; live input uses 1, and more only for slots that have closed
+    keep: int | None = None  # number of slots that the journal keeps; None: all
+    due: DueMoments | None = None  # due moments of live releases; None: as soon as they are stored
+    # called with the last committed slot, before anything of it goes out; must not take time that depends on events
     committed: Callable[[int], None] = lambda slot: None
-    progress: Progress = lambda slot, last: None
-    at: Hook = no_hook
+    progress: Progress = lambda slot, last: None  # called after every commit, when it is out
+    at: Hook = no_hook  # called at each labelled step
 
 
 class Summary(NamedTuple):
-    """Result of a run: public numbers only.
-
-    Attributes:
-        first, last: the slots it published; last < first if none.
-        sent_again: releases that were missing in the output and were sent from the journal.
-        interrupted: whether a signal ended it.
-        turns: of one of several replicas, the slots that it published itself, first and last of each time that it was the
-            writer; None of any other run. The last slot may then be another replica's.
-    """
+    """Result of a run: public numbers only."""
 
     first: int
-    last: int
-    sent_again: int
-    interrupted: bool
+    last: int  # below the first if no slot was published
+    sent_again: int  # releases that were missing in the output and were sent from the journal
+    interrupted: bool  # whether a signal ended the run
+    # Of one of several replicas: the slots that it published itself, first and last of each time that it was the writer. The
+    # last slot may then be another replica's.
     turns: tuple[tuple[int, int], ...] | None = None
 
 

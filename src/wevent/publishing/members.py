@@ -23,19 +23,12 @@ def limit_changes(terms: Terms) -> int:
 
 
 class SlotRoster(NamedTuple):
-    """Roster of a slot.
-
-    Attributes:
-        roster: for counting.
-        slots: number of slots, from this one on, for which it is valid if no user changes.
-        turnover: registered users who joined plus users who left at its first slot.
-        unregistered: class that unregistered users are counted in, as the journal stores it (`Group.of`).
-    """
+    """Roster of a slot."""
 
     roster: Roster
-    slots: int
-    turnover: int
-    unregistered: tuple[int, int, int, int] | None
+    slots: int  # number of slots, from this one on, for which it is valid if no user changes
+    turnover: int  # registered users who joined plus users who left at its first slot
+    unregistered: tuple[int, int, int, int] | None  # their class, as the journal stores it (`Group.of`)
 
 
 class MemberView:

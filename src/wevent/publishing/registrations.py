@@ -53,23 +53,14 @@ class Asked(NamedTuple):
 
 
 class InForce(NamedTuple):
-    """Slot from which on a change is active, and its effect.
+    """Slot from which on a change is active, and its effect."""
 
-    Attributes:
-        slot: the slot; None: the publisher's next one.
-        earlier_until: first slot in which no earlier choice of the user is in force any more; None without one.
-        preview: effect of the change if it is active from the next slot on; None if it was not computed.
-        notes: remarks on the request.
-        person: data of the user then; None if unknown.
-        terms: settings of the stream; None if unknown.
-    """
-
-    slot: int | None
-    earlier_until: int | None = None
-    preview: Preview | None = None
-    notes: tuple[str, ...] = ()
-    person: UserView | None = None
-    terms: Terms | None = None
+    slot: int | None  # None: the publisher's next one
+    earlier_until: int | None = None  # first slot in which no earlier choice of the user is in force any more
+    preview: Preview | None = None  # effect of the change if it is active from the next slot on, if computed
+    notes: tuple[str, ...] = ()  # remarks on the request
+    person: UserView | None = None  # data of the user then
+    terms: Terms | None = None  # settings of the stream
 
 
 def choose(
@@ -84,9 +75,7 @@ def choose(
     """Request a requirement; it is active at once if nobody publishes.
 
     Args:
-        place: the journal.
-        user: the id.
-        asked: the requirement.
+        place, user, asked: the journal, the id and the requirement.
         is_known: whether the user must be registered already, or must not; None: either.
         dry_run: only return the effect.
         due_through: given by a service: only queue the change for its publisher. The slot of the answer is the first boundary
@@ -151,14 +140,7 @@ def import_file(
 ) -> Difference:
     """Queue the changes that make the registry equal to a requirements file; `put_in_force` or a publisher applies them.
 
-    Args:
-        place: the journal.
-        file: the requirements file.
-        columns: names of the file's columns where they differ.
-        allow_removals, dry_run, partial: as of `import_users`.
-
-    Raises:
-        WeventError: as of `read_unchanged`, `import_users` and `choose`.
+    Arguments and errors as of `import_users` and `read_requirements`.
     """
     with _changeable(place) as journal:
         terms = journal.head().epoch.terms
@@ -179,10 +161,7 @@ def boundary_ahead(journal: Journal, head: Head, due_through: int) -> int:
 def put_in_force(place: JournalPlace, user: str | None = None, *, dry_run: bool = False) -> InForce:
     """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot.
 
-    Args:
-        place: the journal.
-        user: whose earlier choices the answer mentions.
-        dry_run: only return the slot.
+    The answer mentions the earlier choices of a user. With `dry_run` only return the slot.
     """
     if dry_run:
         with _changeable(place) as journal:
@@ -240,7 +219,7 @@ def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key
     if not asked.is_one_way:
         given = ", ".join(f"--{name}" for name in asked.given)
         raise InvalidMembership(
-            f"{given} state no requirement." if given else "No requirement is stated.",
+            f"These options state no requirement: {given}." if given else "No requirement is stated.",
             "Give --level, or --window (in slots, or a duration) with --epsilon, or --window with --privacy (words); `wevent "
             "levels` shows the words.",
         )

@@ -36,28 +36,19 @@ _ONE_CHOICE = frozenset(("anchors", "unbiased"))  # class weights: an explicit v
 
 
 class ResolvedRun(NamedTuple):
-    """Configuration of a run.
+    """Configuration of a run."""
 
-    Attributes:
-        settings: with the pinned values where none is explicit.
-        clock: clock of the slots.
-        last: last slot; None: no end.
-        wanted: contents of the requirements file; None without one, or if it was imported already.
-        terms: configuration to pin.
-    """
-
-    settings: Settings
+    settings: Settings  # with the pinned values where none is explicit
     clock: SlotClock
-    last: int | None
-    wanted: Requirements | None
-    terms: Terms
+    last: int | None  # None: no end
+    wanted: Requirements | None  # contents of the requirements file; None without one, or if it was imported already
+    terms: Terms  # configuration to pin
 
 
 def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
     """Refuse a journal with seeded noise, whose releases protect no user, and an old copy, unless the options settle it.
 
-    Returns:
-        Charges for an old copy; None if it needs none. Nothing is stored.
+    Return the charges for an old copy; None if it needs none. Store nothing.
     """
     if journal.is_new:
         if options.released_through is not None:
@@ -79,14 +70,7 @@ def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
 def resolve(
     journal: Journal | None, settings: Settings, options: RunOptions, *, enrolling: bool = False
 ) -> ResolvedRun:
-    """Return the configuration of a run. Store nothing.
-
-    Args:
-        journal: None before there is one.
-        settings: settings of the stream.
-        options: options of the run.
-        enrolling: whether users may choose a level while it runs.
-    """
+    """Return the configuration of a run, during which users may choose a level if `enrolling`. Store nothing."""
     pinned = pinned_terms(journal)
     settings = _complete(settings, pinned, enrolling=enrolling)
     clock_terms = pinned
@@ -149,29 +133,44 @@ def begin(
 ) -> Difference:
     """Begin the first version or one that is asked for, or continue the active one; import the requirements file.
 
-    A version, and the changes that come with it, are stored in the transaction of its first slot (`Journal.begin`).
+    A version, and the changes that come with it, are stored in the transaction of its first slot (`Journal.begin`): new
+    numbers of levels (spec 10), then those of the file.
 
     Args:
-        journal: opened for writing, unless this is a dry run.
+        journal: opened for writing, unless this is a dry run, which stores nothing.
         terms: configuration to pin.
         new_epoch: whether terms other than the pinned ones begin a version.
         wanted: users who should be registered; None leaves the registry as it is.
         unsafe: notes on what weakens the guarantee.
-        allow_removals: whether many users may leave at once.
-        dry_run: whether to store nothing.
+        allow_removals, dry_run: as of `import_users`.
 
     Returns:
         Changes of the registry for `wanted` and for an edited level table.
     """
+    done = Difference()
     if not must_begin(journal, terms, new_epoch=new_epoch):
-        done = Difference()
         if wanted is not None:
             done = import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run)
         if not dry_run:
             journal.note_unsafe(unsafe)
         return done
     queued = 0 if journal.is_new else journal.registry.last_request()  # before anything is read: a later request stands
-    changes, done = _version_changes(journal, terms, wanted, allow_removals=allow_removals)
+    changes: Changes = []
+    pinned, table = pinned_terms(journal), terms.level_table
+    if pinned is not None and table is not None and pinned.levels != terms.levels:
+        changes = [
+            Change("set", user, table.choose(level).key, level)
+            for user, (held, level) in registered(journal).items()
+            if level is not None and table.choose(level).key != held
+        ]
+    relevelled = len(changes)
+    if wanted is not None:
+        more, done = import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
+        changes = [*changes, *more] if len(changes) else more
+    if len(changes):
+        versions = with_version(journal, terms)
+        first = None if len(versions) == 1 else versions[-1].first + 1  # changes follow the first slot of a version
+        done = replace(done, relevelled=relevelled, preview=preview(journal, changes, versions, first))
     if not dry_run:
         journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, queued)
     return done
@@ -246,27 +245,3 @@ def _make_terms(settings: Settings, clock: SlotClock, keys: Iterable[Key], pinne
         unknown_users=settings.unknown_users,
         **option_values(complete(find_mechanism(settings.mechanism), Options(**option_values(settings)))),
     )
-
-
-def _version_changes(
-    journal: Journal, terms: Terms, wanted: Requirements | None, *, allow_removals: bool
-) -> tuple[Changes, Difference]:
-    """Return the changes that come with a version: new numbers of levels (spec 10), then those of a file."""
-    changes: Changes = []
-    done = Difference()
-    pinned, table = pinned_terms(journal), terms.level_table
-    if pinned is not None and table is not None and pinned.levels != terms.levels:
-        changes = [
-            Change("set", user, table.choose(level).key, level)
-            for user, (held, level) in registered(journal).items()
-            if level is not None and table.choose(level).key != held
-        ]
-    relevelled = len(changes)
-    if wanted is not None:
-        more, done = import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
-        changes = [*changes, *more] if len(changes) else more
-    if len(changes):
-        versions = with_version(journal, terms)
-        first = None if len(versions) == 1 else versions[-1].first + 1  # changes follow the first slot of a version
-        done = replace(done, relevelled=relevelled, preview=preview(journal, changes, versions, first))
-    return changes, done

@@ -19,7 +19,7 @@ from wevent.journal import Journal, JournalPlace, PostgresPlace, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import KeptOutput, Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.release_table import ReleaseTable, read_releases
-from wevent.publishing.configuration import load_settings, read_config
+from wevent.publishing.configuration import PUBLISHING, cells_file, load_settings, read_config
 from wevent.publishing.event_stores import open_input, open_sweeper
 from wevent.publishing.importing import Difference, import_changes
 from wevent.publishing.loop import DueMoments, Progress, Publication, Running, Summary, due_moments
@@ -27,7 +27,6 @@ from wevent.publishing.resolve import begin, check_journal, pinned_terms, resolv
 from wevent.publishing.shutdown import ForcedShutdown, Stop, Stopped, forbid_core_dumps
 from wevent.publishing.staleness import refuse_lost_changes, store_settlement
 from wevent.settings import RunOptions, Settings
-from wevent.settings.loading import PUBLISHING, cells_file
 from wevent.streams import SlotClock, Source
 from wevent.streams.frames import frame_name, is_frame, load_frame
 from wevent.streams.inputs import find_files
@@ -72,21 +71,13 @@ class RunReport:
 
 @dataclass(frozen=True)
 class Watch:
-    """Callbacks of a run.
+    """Callbacks of a run."""
 
-    Attributes:
-        imported: told what the requirements file changes in a journal that exists, before the first slot.
-        told: told what the operator should know, a sentence each: durations that were rounded, classes of one.
-        begun: told the first slot and the last there will be (None: no end).
-        committed: told the last committed slot, before anything of it goes out.
-        progress: told after every commit, when it is out.
-    """
-
-    imported: Callable[[Difference], None] = lambda difference: None
-    told: Callable[[str], None] = lambda sentence: None
-    begun: Callable[[int, int | None], None] = lambda first, last: None
-    committed: Callable[[int], None] = lambda slot: None
-    progress: Progress = lambda slot, last: None
+    imported: Callable[[Difference], None] = lambda difference: None  # changes of a journal that exists, before slots
+    told: Callable[[str], None] = lambda sentence: None  # sentences for the operator: rounded durations, classes of one
+    begun: Progress = lambda first, last: None  # the first slot and the last there will be (None: no end)
+    committed: Callable[[int], None] = lambda slot: None  # the last committed slot, before anything of it goes out
+    progress: Progress = lambda slot, last: None  # after every commit, when it is out
 
 
 def publish(
@@ -169,10 +160,8 @@ def run(
     """Publish under checked settings.
 
     Args:
-        settings: of the stream.
-        options: options of the run.
+        settings, options, watch: of the stream, of the run, and callbacks.
         read: files that the settings were read from, and what each is: releases must not go there.
-        watch: callbacks.
         output: where releases go; None: where the settings say.
         source_of: where events come from; the settings say, unless a service receives them.
         enrolling: whether people may choose a level while it runs: levels are then offered in any case, and all of them
@@ -180,7 +169,10 @@ def run(
         due_of: when releases go out; the settings say, unless events come through something that takes its time.
     """
     watch = watch or Watch()
-    place = _journal_place(settings)
+    place = settings.journal
+    assert place is not None, "settings of a publication name a journal"
+    if isinstance(place, Path) and not place.parent.is_dir():
+        raise InvalidSettings(f"There is no folder for the journal {place}.", "Make the folder first.", key="journal")
     forbid_core_dumps()
     with ForcedShutdown(place) as shutdown, Stop() as stop, ExitStack() as at_end:
         stop.call(shutdown.request)  # also while the journal is opened: its database may not answer
@@ -282,18 +274,6 @@ def _paths(events: Any) -> tuple[str, ...]:
         problem = "Events are files or a data frame, not '-'."
         raise InvalidInput(problem, "Live lines are for the command: wevent publish -.", path="-")
     return tuple(map(str, paths))
-
-
-def _journal_place(settings: Settings) -> JournalPlace:
-    place = settings.journal
-    if place is None:
-        fix = "Give --journal, or journal = … in the configuration file."
-        raise InvalidSettings("No journal is named.", fix, key="journal")
-    if isinstance(place, Path) and not place.parent.is_dir():
-        raise InvalidSettings(
-            f"The journal {place} is not in an existing folder.", "Make the folder first.", key="journal"
-        )
-    return place
 
 
 def _own_files(journal: Journal, settings: Settings, read: Iterable[tuple[str, Path]]) -> list[tuple[str, Path]]:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wevent.core.limits import MAX_WINDOW
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidJournal, InvalidOption, InvalidPopulation, StaleJournal, StorageFailed
 from wevent.events.segment_log import forget_events
@@ -38,17 +37,11 @@ _MAX_LOST = 1_000_000  # slots that one settlement charges: each is stored
 
 
 class Settlement(NamedTuple):
-    """Effect of slots that were released elsewhere.
+    """Effect of slots that were released elsewhere."""
 
-    Attributes:
-        batch: these slots, charged.
-        restore: what they leave in doubt, None: nothing.
-        changes_lost: whether changes of the registry may be lost.
-    """
-
-    batch: Batch
-    restore: Restore | None = None
-    changes_lost: bool = False
+    batch: Batch  # these slots, charged
+    restore: Restore | None = None  # what they leave in doubt
+    changes_lost: bool = False  # whether changes of the registry may be lost
 
 
 def settle_stale(journal: Journal, stated: RestoreOptions) -> int:
@@ -65,17 +58,16 @@ def settle_stale(journal: Journal, stated: RestoreOptions) -> int:
 
 
 def plan_settling(journal: Journal, stated: RestoreOptions) -> Settlement | None:
-    """Return what is to be stored before a journal may go on, None if nothing is. Store nothing.
-
-    Raises:
-        StaleJournal: as of `settle_stale`.
-    """
+    """Return what `settle_stale` would store, None if nothing. Refuse what it refuses, and store nothing."""
     head = journal.load().head  # a damaged journal is said to be damaged, not stale
     through = stated.released_through
     if through is None:
         refuse_stale(journal, head)
         return None
-    _check_numbers(stated, head.committed)
+    if through - head.committed > _MAX_LOST:
+        problem = f"Slot {through} is more than {_MAX_LOST:,} slots after the journal's last one ({head.committed})."
+        fix = "State the number of the last slot that was released (--released-through), not a time."
+        raise InvalidOption(problem, fix, option="released_through")
     known = _known_released(journal, head.committed, stated=True)
     if through < known <= head.committed and not head.copied:
         problem = f"The journal knows every slot that was released: it ends with slot {head.committed}."
@@ -99,11 +91,7 @@ def store_settlement(journal: Journal, plan: Settlement) -> int:
 
 
 def refuse_lost_changes(journal: Journal) -> None:
-    """Refuse to publish while changes of the registry may be lost (spec 15.1, table).
-
-    Raises:
-        StaleJournal: with both ways out.
-    """
+    """Refuse to publish while changes of the registry may be lost (spec 15.1, table)."""
     if journal.changes_lost:
         raise _refusal(
             journal,
@@ -116,13 +104,7 @@ def refuse_lost_changes(journal: Journal) -> None:
 def refuse_stale(journal: Journal, head: Head, record: WitnessRecord | None = None) -> None:
     """Refuse a backup, and a journal that knows fewer slots than were released.
 
-    Args:
-        journal: opened for reading or writing.
-        head: its head.
-        record: what the witness showed before `head` was read, for a journal that a publisher may write meanwhile.
-
-    Raises:
-        StaleJournal: if it is one.
+    A publisher may write the journal meanwhile: then `record` is what the witness showed before `head` was read.
     """
     known = _known_released(journal, head.committed, stated=head.copied, record=record)
     if head.copied:
@@ -130,33 +112,6 @@ def refuse_stale(journal: Journal, head: Head, record: WitnessRecord | None = No
     if known > head.committed:
         problem = f"The witness of the journal knows slot {known}, but the journal ends with slot {head.committed}."
         raise _refusal(journal, problem, known)
-
-
-def _check_numbers(stated: RestoreOptions, committed: int) -> None:
-    """Refuse statements that contradict each other or cannot be true.
-
-    Raises:
-        InvalidOption: naming the option.
-    """
-    window, through = stated.widest_window, stated.released_through or 0
-    if window is not None and stated.same_settings:
-        raise InvalidOption(
-            "--same-settings and --widest-window exclude each other.",
-            "If settings changed after the backup, state only the widest window ever declared.",
-            option="same_settings",
-        )
-    if window is not None and window > MAX_WINDOW:
-        raise InvalidOption(
-            f"The widest window has at most {MAX_WINDOW} slots, not {window}.",
-            "State the widest window ever declared, in slots.",
-            option="widest_window",
-        )
-    if through - committed > _MAX_LOST:
-        raise InvalidOption(
-            f"--released-through {through} is more than {_MAX_LOST} slots after the journal's last one ({committed}).",
-            "State the number of the last slot that was released, not a time.",
-            option="released_through",
-        )
 
 
 def _find_doubts(journal: Journal, batch: Batch, stated: RestoreOptions) -> Settlement:
@@ -290,37 +245,22 @@ def _charged_rows(publisher: Publisher, live: Iterable[Requirement]) -> list[Req
 
 
 class Restored(NamedTuple):
-    """Result of a restore; public numbers and names of files.
+    """Result of a restore: public numbers, and names of files."""
 
-    Attributes:
-        backup_through: the last slot of the backup.
-        released_through: the last slot that is known or charged now.
-        members: number of registered users.
-        in_doubt_through: last slot in which users are counted in stricter classes because of the restore. None: no such slot.
-        silent_through: last slot in which nobody is counted, because settings may be lost. None: no such slot.
-        changes_lost: whether changes of the registry may be lost, and the loss was not accepted.
-        put_aside: where the old files are.
-    """
-
-    backup_through: int
-    released_through: int
-    members: int
-    in_doubt_through: int | None
-    silent_through: int | None
-    changes_lost: bool
-    put_aside: list[Path]
+    backup_through: int  # last slot of the backup
+    released_through: int  # last slot that is known or charged now
+    members: int  # number of registered users
+    in_doubt_through: int | None  # last slot in which users are counted in stricter classes because of the restore
+    silent_through: int | None  # last slot in which nobody is counted, because settings may be lost
+    changes_lost: bool  # whether changes of the registry may be lost, and the loss was not accepted
+    put_aside: list[Path]  # the old files
 
 
 def restore(backup: Path, journal: JournalPlace, stated: RestoreOptions, at: Hook = no_hook) -> Restored:
     """Put a backup in place of a journal that is damaged, missing or older, and settle it (spec 10).
 
-    After a crash at any step `publish` refuses what is there, and the same command completes the restore.
-
-    Args:
-        backup: only read.
-        journal: where the journal is, or was.
-        stated: what the operator says.
-        at: called at each labelled step.
+    After a crash at any step `publish` refuses what is there, and the same command completes the restore. The backup is
+    only read. `at` is called at each labelled step.
 
     Raises:
         JournalLocked: if a process publishes into the journal.

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from wevent.core.limits import MAX_WINDOW
 from wevent.core.requirements import Levels
 from wevent.core.settings import Options, kinds, setting
+from wevent.errors import InvalidSettings
 from wevent.settings.values import ListenAddress, invalid
 
 if TYPE_CHECKING:
@@ -53,12 +55,7 @@ class ServiceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSettings:
-    """Settings that concern events, with times and lengths in microseconds.
-
-    Attributes:
-        start_auto: whether start and end are read from the events, which is not private.
-        frame: events of a data frame, instead of inputs.
-    """
+    """Settings that concern events, with times and lengths in microseconds."""
 
     inputs: tuple[str, ...] = setting(
         MISSING, "Event files and globs, or - for lines on standard input.", form="file names and globs, or '-'"
@@ -74,7 +71,7 @@ class StreamSettings:
         form="a time, or 'auto'",
     )
     end_us: int | None = setting(None, "End of the last slot.", key="end", form="a time")
-    start_auto: bool = False
+    start_auto: bool = False  # start and end are read from the events, which is not private
     slot_column: str | None = setting(None, "Column of slot numbers, for slotted data.")
     time_column: str = setting("time", "Column of times.")
     user_column: str = setting("user", "Column of users.")
@@ -97,7 +94,7 @@ class StreamSettings:
     max_cells_per_user: int = 1
     strict: bool = setting(False, "Stop at a malformed line (not private).")
     engine: Literal["auto", "spark"] = setting("auto", "Engine that counts files.")
-    frame: FrameTable | None = field(default=None, compare=False)
+    frame: FrameTable | None = field(default=None, compare=False)  # events of a data frame, instead of inputs
 
     @property
     def columns(self) -> Mapping[str, str]:
@@ -117,14 +114,7 @@ class StreamSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Options, StreamSettings):
-    """All settings of a stream, checked.
-
-    Attributes:
-        people: requirements in memory, instead of a file.
-        days: days of the calendar; their slots are known with the clock.
-        notes: a sentence for each setting whose meaning is not obvious.
-        said: keys with an explicit value. The others have the pinned value, or the default.
-    """
+    """All settings of a stream, checked."""
 
     requirements: Path | None = setting(
         None, "Requirements of users: user,level or user,privacy,window or user,window,epsilon.", form="a file"
@@ -142,10 +132,10 @@ class Settings(Options, StreamSettings):
     service: ServiceSettings = setting(
         ServiceSettings, "Settings of `wevent serve`.", form="a table", shown="[service](#service)"
     )
-    people: Requirements | None = None
-    days: tuple[date, ...] | None = None
-    notes: tuple[str, ...] = ()
-    said: frozenset[str] = frozenset()
+    people: Requirements | None = None  # requirements in memory, instead of a file
+    days: tuple[date, ...] | None = None  # days of the calendar; their slots are known with the clock
+    notes: tuple[str, ...] = ()  # a sentence for each setting whose meaning is not obvious
+    said: frozenset[str] = frozenset()  # keys with an explicit value; the others have the pinned value, or the default
 
 
 @dataclass(frozen=True)
@@ -154,10 +144,21 @@ class RestoreOptions:
 
     released_through: int | None = setting(None, "For a restored backup: last slot that was ever released.")
     widest_window: int | None = setting(
-        None, "For a backup without its witness: widest window ever declared, in slots.", least=1
+        None, "For a backup without its witness: widest window ever declared, in slots.", least=1, most=MAX_WINDOW
     )
     same_settings: bool = setting(False, "For a backup without its witness: the settings did not change after it.")
     accept_lost_changes: bool = setting(False, "For a restored backup: continue although registry changes may be lost.")
+
+    def __post_init__(self) -> None:
+        for name, kind in kinds(cast(Any, type(self))).items():
+            value = getattr(self, name)
+            if not kind.takes(tuple(value) if isinstance(value, list) else value):
+                expected = f"several texts {kind}" if kind.several else str(kind)
+                raise invalid(name, expected, value, "Write for example RunOptions(declare=('40,0.5',)).")
+        if self.same_settings and self.widest_window is not None:
+            problem = "--same-settings and --widest-window exclude each other."
+            fix = "If settings changed after the backup, state only the widest window ever declared."
+            raise InvalidSettings(problem, fix, key="same_settings")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,13 +177,6 @@ class RunOptions(RestoreOptions):
     keep: int | None = setting(
         None, "Number of slots that the journal keeps; not with a Parquet output.", least=1, shown="all"
     )
-
-    def __post_init__(self) -> None:
-        for name, kind in kinds(RunOptions).items():
-            value = getattr(self, name)
-            if not kind.takes(tuple(value) if isinstance(value, list) else value):
-                expected = f"several texts {kind}" if kind.several else str(kind)
-                raise invalid(name, expected, value, "Write for example RunOptions(declare=('40,0.5',)).")
 
 
 SETTINGS = kinds(Settings)

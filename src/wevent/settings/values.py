@@ -110,20 +110,15 @@ def format_time(time_us: int) -> str:
 
 
 class WindowReader:
-    """Reader of windows of one stream; collects a note for each length that it rounded up.
+    """Reader of windows of one stream, whose slots have a length or only numbers (None).
 
-    Args:
-        slot_us: slot length; None for slots that have numbers and no times.
+    Attributes:
+        notes: a sentence for each length that was rounded up.
     """
 
     def __init__(self, slot_us: int | None) -> None:
         self._slot_us = slot_us
-        self._notes: dict[str, str] = {}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """A sentence for each length that is no whole number of slots."""
-        return tuple(self._notes.values())
+        self.notes: tuple[str, ...] = ()
 
     def read(self, written: object) -> int:
         """Return the slots of a window such as 120, "120" or "24h".
@@ -147,18 +142,17 @@ class WindowReader:
             raise InvalidRequirement(expected, f"{written!r}", "Write the number of slots.", window=written)
         slots = -(-length_us // self._slot_us)
         if slots * self._slot_us != length_us:
-            whole = span_text(slots * self._slot_us)
             covered = "1 slot" if slots == 1 else f"{slots} slots"
-            self._notes[text] = f"Window {text} is no whole number of slots: it covers {covered} ({whole})."
+            whole = span_text(slots * self._slot_us)
+            note = f"Window {text} is no whole number of slots: it covers {covered} ({whole})."
+            self.notes += () if note in self.notes else (note,)
         return slots
 
 
 def parse_cycles(written: Any, slot_us: int | None) -> tuple[float, ...]:
     """Return the slots of cycles such as 288, "1d", "1d,12h" or ["1d", 14.4]; "none" is none.
 
-    Args:
-        written: one cycle, or several.
-        slot_us: slot length; None for slots that have numbers and no times.
+    The slot length is None for slots that have numbers and no times.
     """
     if written == "none":
         return ()

@@ -83,7 +83,8 @@ BEFORE_PUBLISHING = {
         ("publish", "events.csv"), "Give --cells, --slot, --journal, --requirements, --start and --end"
     ),
     "no such configuration": Mistake(
-        ("publish", "--config", "nowhere.toml"), "'nowhere.toml' is not readable (No such file or directory). Check the path."
+        ("publish", "--config", "nowhere.toml"),
+        "'nowhere.toml' is not readable (No such file or directory). Check the path.",
     ),
     "a configuration that is no TOML": Mistake(
         ("publish",), "(at line 1, column 10). Correct the line.", written("wevent.toml", "slot = 60s\n")

@@ -32,8 +32,8 @@ def test_without_its_packages_it_says_how_to_get_them(tmp_path: Path, monkeypatc
     ("service", "said"),
     [
         ('lisen = "x"', "'lisen' in [service]"),
-        ("max_body_bytes = 1", "max_body_bytes in [service] to be a whole number, at least 1,024"),
-        ('url = "nowhere"', "url in [service] to be an address"),
+        ("max_body_bytes = 1", "max_body_bytes in [service] must be a whole number, at least 1,024"),
+        ('url = "nowhere"', "url in [service] must be an address"),
     ],
 )
 def test_a_mistake_in_its_table_is_found_by_other_commands_too(tmp_path: Path, service: str, said: str) -> None:

@@ -10,9 +10,8 @@ from tests.support.configuration_reference import MARKER, tables
 from tests.support.streams import DAY, SECOND
 from wevent import Cells
 from wevent.errors import InvalidInput, InvalidSettings, WeventError
-from wevent.publishing.configuration import load_settings, read_config
+from wevent.publishing.configuration import PUBLISHING, load_settings, read_config
 from wevent.settings import SETTINGS, Settings
-from wevent.settings.loading import PUBLISHING
 
 OPTIONS = {"inputs": ("events.csv",), "cells": "4", "slot": "60s"}
 

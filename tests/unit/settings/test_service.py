@@ -9,9 +9,9 @@ import pytest
 
 from wevent.core.settings import kinds
 from wevent.errors import InvalidSettings
+from wevent.publishing.configuration import parse_service
 from wevent.service.request_limits import BODY_BYTES
 from wevent.settings import ServiceSettings
-from wevent.settings.loading import parse_service
 from wevent.settings.values import ListenAddress
 
 
