@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from wevent.events.live_source import LiveSource
-from wevent.publishing.due import DueMoments
+from wevent.publishing.loop import DueMoments
 
 
 def watch(file: Path) -> None:

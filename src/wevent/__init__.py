@@ -71,8 +71,7 @@ if TYPE_CHECKING:
     from wevent.publisher.catalogue import mechanisms, register
     from wevent.publisher.publisher import Publisher
     from wevent.publisher.release import Release, to_columns
-    from wevent.publishing.api import publish
-    from wevent.publishing.session import RunReport
+    from wevent.publishing.session import RunReport, publish
     from wevent.settings import RunOptions
     from wevent.verification import audit_journal as audit
 
@@ -189,9 +188,8 @@ _HOMES = {
     "wevent.publisher.catalogue": ("mechanisms", "register"),
     "wevent.publisher.publisher": ("Publisher",),
     "wevent.publisher.release": ("Release", "to_columns"),
-    "wevent.publishing.api": ("publish",),
     "wevent.settings": ("RunOptions",),
-    "wevent.publishing.session": ("RunReport",),
+    "wevent.publishing.session": ("RunReport", "publish"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _NAMED_THERE = {"audit": "audit_journal"}

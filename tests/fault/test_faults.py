@@ -26,10 +26,10 @@ from wevent.outputs.lines import csv_lines, ndjson_line
 from wevent.outputs.output import unwritable
 from wevent.outputs.text_output import FileOutput
 from wevent.publishing import loop
-from wevent.publishing.due import DueMoments
-from wevent.publishing.loop import Publication, Running
+from wevent.publishing.loop import DueMoments, Publication, Running
 from wevent.publishing.shutdown import Stop
-from wevent.publishing.staleness import Stated, settle_stale
+from wevent.publishing.staleness import settle_stale
+from wevent.settings import RestoreOptions
 from wevent.streams.clock import SlotClock
 from wevent.verification import audit_journal
 
@@ -42,7 +42,7 @@ def _whole_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def publish(path: Path, end: int, out: str = "out.ndjson", released: int | None = None, **running: Any) -> Any:
     with SqliteJournal(path, write=True) as journal:
-        settle_stale(journal, Stated(released, same_settings=True))
+        settle_stale(journal, RestoreOptions(released, same_settings=True))
         output = open_output(str(path.parent / out))
         publication = Publication(journal, SyntheticSource(end), output, running=Running(last=end, **running))
         with Stop() as stop:

@@ -393,7 +393,7 @@ class TestRestoredBackup:
         for ending in ENDINGS:
             Path("run.journal" + ending).unlink(missing_ok=True)
         shutil.copy("copy.journal", "run.journal")
-        assert "one that dropped it" in stream.publish(1110, code=2)
+        assert "which the journal dropped" in stream.publish(1110, code=2)
 
     def test_a_backup_of_the_last_slot_leaves_no_class_in_doubt(self, stream: Stream) -> None:
         """Changes after that slot may be lost, though."""

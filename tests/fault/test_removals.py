@@ -40,7 +40,7 @@ class TestRemovals:
         drop(used, 20)
         code, err = self.imported(used, importing)
         assert code == 2
-        assert "20 of them are missing" in err
+        assert "20 of the 60 registered users are missing" in err
         assert "--allow-removals" in err
         assert registered(used) == 60
         assert json.loads(call(used, "status", "run.journal", "--json").out)["pending_changes"] == 0

@@ -287,10 +287,10 @@ def test_a_plain_copy_can_be_restored_too(folder: Path) -> None:
 def kill_restore(folder: Path, step: str, through: int, backup: str = "backup.journal") -> None:
     """A restore that is killed after a step."""
     program = (
-        "import os, sys; from pathlib import Path; from wevent.publishing.restoring import restore\n"
-        "from wevent.publishing.staleness import Stated\n"
+        "import os, sys; from pathlib import Path; from wevent.publishing.staleness import restore\n"
+        "from wevent.settings import RestoreOptions\n"
         "at = lambda step: os.kill(os.getpid(), 9) if step == sys.argv[1] else None\n"
-        "restore(Path(sys.argv[3]), Path('run.journal'), Stated(int(sys.argv[2]), 8), at)"
+        "restore(Path(sys.argv[3]), Path('run.journal'), RestoreOptions(int(sys.argv[2]), 8), at)"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(wevent.__file__).parents[1])}
     command = [sys.executable, "-c", program, step, str(through), backup]

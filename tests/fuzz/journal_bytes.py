@@ -25,7 +25,8 @@ from wevent.journal import SqliteJournal
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.staleness import Stated, settle_stale
+from wevent.publishing.staleness import settle_stale
+from wevent.settings import RestoreOptions
 from wevent.streams.source import SlotCounts
 from wevent.verification import audit_journal
 
@@ -195,7 +196,7 @@ def _resume(path: Path, base: Base, *, is_sound: bool) -> None:
         committed = journal.head().committed
         if not 0 <= committed <= MOST_SLOTS:
             return
-        settle_stale(journal, Stated(max(committed, *base.lines), same_settings=True))
+        settle_stale(journal, RestoreOptions(max(committed, *base.lines), same_settings=True))
         source = Source()
         publication = Publication(journal, source, output, running=Running(last=journal.head().committed + 2))
         source.cells = len(publication.publisher.cells)

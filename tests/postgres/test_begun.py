@@ -12,7 +12,7 @@ from tests.support.commands import CLOCK, PATIENCE_S, PEOPLE, call, start, write
 from wevent.errors import InvalidJournal, StaleJournal
 from wevent.journal import PostgresPlace, is_begun, open_journal
 from wevent.journal.place import NoJournal
-from wevent.settings.loading import PUBLISHING, refuse_missing
+from wevent.publishing.configuration import PUBLISHING, refuse_missing
 
 END = "2026-01-01T00:05:00Z"
 WRONG = {
@@ -47,9 +47,7 @@ def test_whoever_publishes_is_told_what_is_wrong_and_not_that_settings_are_missi
 ) -> None:
     place, said = wrong
     given = {"inputs": "events.csv", "cells": ["a"], "slot": "1m", "end": "2026-01-01T01:00:00Z", "journal": place}
-    refuse_missing(
-        given, PUBLISHING, framed=False, is_begun=lambda: is_begun(place)
-    )  # start and requirements are the journal's
+    refuse_missing(given, PUBLISHING, framed=False)  # start and requirements are the journal's
     (tmp_path / "events.csv").write_text("time,user,cell\n2026-01-01T00:00:10Z,ann,a\n")
     with pytest.raises(InvalidJournal, match=said):
         wevent.publish(

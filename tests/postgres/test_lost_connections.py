@@ -22,7 +22,8 @@ from wevent.journal import connection as sessions
 from wevent.journal.postgres_journal import PostgresJournal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
-from wevent.publishing.staleness import Stated, settle_stale
+from wevent.publishing.staleness import settle_stale
+from wevent.settings import RestoreOptions
 
 STEPS = ("written ahead", "began", "slots stored", "version stored", "position stored")
 CUTS = (*STEPS, "COMMIT is not received", "COMMIT is received and its answer lost")
@@ -211,7 +212,7 @@ def test_reading_goes_on(behind: tuple[PostgresPlace, CuttingProxy], tmp_path: P
             lambda: len(reader.registry.rows().users),
             lambda: reader.registry.check(),
             lambda: reader.writer(),
-            lambda: settle_stale(reader, Stated()),
+            lambda: settle_stale(reader, RestoreOptions()),
         ]
         before = [one() for one in asked]
         after = []

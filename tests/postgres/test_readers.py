@@ -15,8 +15,9 @@ from wevent.journal.postgres_database import CommitNews
 from wevent.journal.postgres_journal import PostgresJournal
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing.event_stores import ReplicaStores
-from wevent.publishing.staleness import Stated, settle_stale
+from wevent.publishing.staleness import settle_stale
 from wevent.service.publishing_thread import JournalFollower, PublisherState
+from wevent.settings import RestoreOptions
 
 
 class Died(BaseException):
@@ -75,7 +76,7 @@ def test_a_release_that_a_standby_showed_is_not_drawn_again(kept: Restorable, tm
     assert told == [6]
     kept.put_back()
     with PostgresJournal(kept.place, write=True) as journal:
-        assert settle_stale(journal, Stated()) == 0
+        assert settle_stale(journal, RestoreOptions()) == 0
         assert b"".join(map(ndjson_line, journal.releases(6))) == shown, (
             "its draw was written ahead, and is stored again"
         )
@@ -90,8 +91,8 @@ def test_two_slots_that_were_shown_and_lost_are_charged(kept: Restorable, tmp_pa
     kept.put_back()
     with PostgresJournal(kept.place, write=True) as journal:
         with pytest.raises(StaleJournal, match="knows slot 7"):
-            settle_stale(journal, Stated())
-        assert settle_stale(journal, Stated(7, same_settings=True)) == 2
+            settle_stale(journal, RestoreOptions())
+        assert settle_stale(journal, RestoreOptions(7, same_settings=True)) == 2
 
 
 def test_the_next_writer_emits_what_a_writer_before_committed(kept: Restorable, tmp_path: Path) -> None:

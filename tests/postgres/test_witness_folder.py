@@ -19,7 +19,8 @@ from wevent.journal.lease import Lease
 from wevent.journal.postgres_journal import PostgresJournal
 from wevent.journal.witness import read_witness
 from wevent.people.membership import Change
-from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
+from wevent.publishing.staleness import refuse_lost_changes, settle_stale
+from wevent.settings import RestoreOptions
 from wevent.verification import audit_journal
 
 
@@ -45,20 +46,20 @@ def side_files(place: PostgresPlace) -> list[str]:
 def test_a_database_that_was_put_back_is_stale(kept: Restorable, tmp_path: Path) -> None:
     kept.put_back()
     with PostgresJournal(kept.place, write=True) as journal:
-        with pytest.raises(StaleJournal, match="a journal that knows slot 9; received one that ends with 5") as told:
-            settle_stale(journal, Stated())
+        with pytest.raises(StaleJournal, match="knows slot 9, but the journal ends with slot 5") as told:
+            settle_stale(journal, RestoreOptions())
         assert "wevent restore" not in str(told.value), "which is for files"
         assert "to publish or serve" in str(told.value)
         with pytest.raises(StaleJournal, match="--released-through 9 or later"):
-            settle_stale(journal, Stated(8))
+            settle_stale(journal, RestoreOptions(8))
     with PostgresJournal(kept.place, write=True) as journal:
-        assert settle_stale(journal, Stated(9)) == 4
+        assert settle_stale(journal, RestoreOptions(9)) == 4
         assert journal.changes_lost, "the witness shows a later state of the registry: u0 changed"
         with pytest.raises(StaleJournal, match="--accept-lost-changes"):
             refuse_lost_changes(journal)
         (restore,) = journal.registry.restores()
         assert restore == (9, 0, tuple(sorted(CLASSES)))
-        settle_stale(journal, Stated(accept_lost_changes=True))
+        settle_stale(journal, RestoreOptions(accept_lost_changes=True))
         refuse_lost_changes(journal)
         publish(journal, tmp_path / "new.ndjson", 12)
         assert [record.kind for record in journal.releases()][5:9] == ["elsewhere"] * 4
@@ -100,14 +101,17 @@ def test_without_its_witness_folder_nobody_can_tell(kept: Restorable, tmp_path: 
         PostgresJournal(kept.place, write=True)
     kept.place.side.mkdir(mode=0o700)
     for _ in range(2):
-        with PostgresJournal(kept.place, write=True) as journal, pytest.raises(StaleJournal, match="received none"):
-            settle_stale(journal, Stated())
+        with (
+            PostgresJournal(kept.place, write=True) as journal,
+            pytest.raises(StaleJournal, match="no witness"),
+        ):
+            settle_stale(journal, RestoreOptions())
     with PostgresJournal(kept.place, write=True) as journal:
-        assert settle_stale(journal, Stated(9)) == 0
+        assert settle_stale(journal, RestoreOptions(9)) == 0
         publish(journal, tmp_path / "o.ndjson", 10)
         check_once(journal, kept.place, tmp_path / "o.ndjson", 10)
     with PostgresJournal(kept.place, write=True) as journal:
-        assert settle_stale(journal, Stated()) == 0
+        assert settle_stale(journal, RestoreOptions()) == 0
 
 
 @pytest.mark.parametrize("how", ["schema dropped", "tables dropped"])

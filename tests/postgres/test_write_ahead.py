@@ -21,12 +21,11 @@ from wevent.journal.postgres_journal import JournalSchema, PostgresJournal
 from wevent.journal.witness import RECORD_SIZE, WitnessRecord, read_witness
 from wevent.people.membership import Change
 from wevent.publishing.registrations import Asked, choose, put_in_force
-from wevent.publishing.registrations import register as add
 from wevent.publishing.resolve import ResolvedRun
 from wevent.publishing.session import Watch
-from wevent.publishing.staleness import Stated, settle_stale
+from wevent.publishing.staleness import settle_stale
 from wevent.service import publishing_thread
-from wevent.settings import RunOptions
+from wevent.settings import RestoreOptions, RunOptions
 from wevent.verification import audit_journal
 
 LATE = (4, 1_000_000_000)
@@ -223,7 +222,7 @@ def test_a_request_is_not_refused_while_the_publisher_draws_on(
     monkeypatch.setattr(JournalSchema, "seen", draw_on)
     with PostgresJournal(place, write=True):
         looks.clear()
-        choose(place, "somebody", Asked("4", "1.0"))
+        choose(place, "somebody", Asked("4", "1.0"), due_through=lambda: 0)
     assert looks
 
 
@@ -239,8 +238,8 @@ def test_a_write_ahead_record_that_is_damaged_is_no_draw_that_can_be_stored(
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 2
         with pytest.raises(StaleJournal, match="knows slot 3"):
-            settle_stale(journal, Stated())
-        settle_stale(journal, Stated(3, same_settings=True))
+            settle_stale(journal, RestoreOptions())
+        settle_stale(journal, RestoreOptions(3, same_settings=True))
         publish(journal, out, 5)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3]
 
@@ -271,8 +270,8 @@ def test_a_draw_is_not_stored_in_a_database_that_lacks_slots(place: PostgresPlac
         assert journal.head().committed == 2
         for too_early in (None, 3):
             with pytest.raises(StaleJournal, match="4"):  # that one may have been sent
-                settle_stale(journal, Stated(too_early))
-        assert settle_stale(journal, Stated(4, same_settings=True)) == 2
+                settle_stale(journal, RestoreOptions(too_early))
+        assert settle_stale(journal, RestoreOptions(4, same_settings=True)) == 2
         publish(journal, out, 5)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3, 4]
 
@@ -315,14 +314,14 @@ def test_a_draw_that_was_sent_under_lost_memberships_is_charged_whoever_comes_fi
     dies_at(place, out, 3, "position stored")
     (first,) = draws(place, 3)
     copy_schema(place, before, place.schema)
-    with pytest.raises(StaleJournal, match="a journal that knows slot 3"):
-        add(place, "late", Asked("8", "0.6"))
-    with pytest.raises(StaleJournal, match="a journal that knows slot 3"):
+    with pytest.raises(StaleJournal, match="knows slot 3"):
+        choose(place, "late", Asked("8", "0.6"))
+    with pytest.raises(StaleJournal, match="knows slot 3"):
         put_in_force(place)
     PostgresJournal(place, write=True).close()
     assert read_witness(witness_of(place)).committed == 3, "it waits for what the operator says"
     with PostgresJournal(place, write=True, released_through=3) as journal:
-        settle_stale(journal, Stated(3, same_settings=True))
+        settle_stale(journal, RestoreOptions(3, same_settings=True))
         publish(journal, out, 6)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3]
         assert audit_journal(place).ok
@@ -354,7 +353,7 @@ def test_a_slot_that_was_released_elsewhere_is_not_stored_from_the_witness(
     dies_at(place, out, 3, "position stored")
     with PostgresJournal(place, write=True, released_through=4) as journal:
         assert journal.head().committed == 2
-        settle_stale(journal, Stated(4, same_settings=True))
+        settle_stale(journal, RestoreOptions(4, same_settings=True))
         publish(journal, out, 5)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3, 4]
         assert audit_journal(place).ok

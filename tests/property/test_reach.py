@@ -27,7 +27,8 @@ from wevent.journal.terms import Epoch, class_history
 from wevent.journal.witness import read_witness, witness_path
 from wevent.people.membership import KeyColumn
 from wevent.people.rosters import MemberColumns, Rosters
-from wevent.publishing.staleness import Stated, settle_stale
+from wevent.publishing.staleness import settle_stale
+from wevent.settings import RestoreOptions
 from wevent.streams.clock import SlotClock
 from wevent.streams.decoding import EventColumns
 from wevent.streams.file_source import FileSource
@@ -180,10 +181,10 @@ class TestOneJournal:
         witness_path(path).unlink()
         with SqliteJournal(path, write=True) as journal:
             with pytest.raises(StaleJournal, match="witness of this journal"):
-                settle_stale(journal, Stated())
-            settle_stale(journal, Stated(5))
+                settle_stale(journal, RestoreOptions())
+            settle_stale(journal, RestoreOptions(5))
         with SqliteJournal(path, write=True) as journal:
-            settle_stale(journal, Stated())
+            settle_stale(journal, RestoreOptions())
 
     def test_a_witness_that_was_wiped_is_not_an_empty_one(self, path: Path) -> None:
         witness = witness_path(path)

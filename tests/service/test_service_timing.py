@@ -22,8 +22,7 @@ from tests.support.synthetic import MINUTE_US, make_journal
 from wevent.counting.cells import Cells
 from wevent.outputs import KeptOutput
 from wevent.publishing import loop
-from wevent.publishing.due import DueMoments
-from wevent.publishing.loop import Publication, Running
+from wevent.publishing.loop import DueMoments, Publication, Running
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
 from wevent.service.publishing_thread import PublisherState

@@ -15,7 +15,7 @@ from tests.spark.test_frames import CLOCK, COUNTING, frame, roster
 from tests.support.commands import slots_of, wait_for
 from tests.support.streams import settings as file_settings
 from wevent import InvalidEvents, InvalidInput
-from wevent.publishing.registrations import Asked, register
+from wevent.publishing.registrations import Asked, choose
 from wevent.spark.class_counts import ClassCounter
 from wevent.spark.input_files import FolderSource
 
@@ -33,7 +33,7 @@ def test_rosters_are_let_go(spark: SparkSession, tmp_path: Path) -> None:
     )
     most = 0
     for number in range(3):
-        register(tmp_path / "run.journal", f"new{number}", Asked("1", "50"))
+        choose(tmp_path / "run.journal", f"new{number}", Asked("1", "50"))
         released = len(slots_of(out))
 
         def another(released: int = released) -> bool:

@@ -14,8 +14,7 @@ import click
 from wevent.cli.group import cli
 from wevent.core.settings import Kind, kinds
 from wevent.journal.terms import EPOCHAL, PERMANENT
-from wevent.settings import ServiceSettings
-from wevent.settings.declaration import SETTINGS
+from wevent.settings import SETTINGS, ServiceSettings
 
 TARGET = Path(__file__).parents[2] / "docs/reference/configuration.md"
 MARKER = "<!-- From here on made from the code: python -m tests.support.configuration_reference -->\n"

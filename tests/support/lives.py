@@ -26,7 +26,8 @@ from wevent.outputs.lines import ndjson_line
 from wevent.people.membership import Change
 from wevent.publishing.importing import import_users
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
+from wevent.publishing.staleness import refuse_lost_changes, settle_stale
+from wevent.settings import RestoreOptions
 from wevent.streams.source import SlotCounts
 from wevent.verification import audit_journal
 
@@ -159,7 +160,7 @@ class Life:
 
     def _publish(self, slots: int, at: Any = lambda step: None) -> None:
         with SqliteJournal(self.path, write=True) as journal:
-            settle_stale(journal, Stated())
+            settle_stale(journal, RestoreOptions())
             refuse_lost_changes(journal)
             self.source.journal = journal
             if (
@@ -267,14 +268,14 @@ class Life:
             same = hash_versions(journal.epochs()) == versions
         accepted = self.chance.random() < 0.2
         sure = same and self.chance.random() < 0.5
-        self._settle(Stated(None, None if sure else self.widest, sure, accepted))
+        self._settle(RestoreOptions(None, None if sure else self.widest, sure, accepted))
         if not accepted:
             self._import()
         else:
             with SqliteJournal(self.path) as journal:
                 self.wishes = {one.user: one.key for one in journal.registry.members()}
 
-    def _settle(self, stated: Stated) -> None:
+    def _settle(self, stated: RestoreOptions) -> None:
         through = self.released
         with SqliteJournal(self.path, write=True) as journal:
             try:

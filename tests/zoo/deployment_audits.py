@@ -33,8 +33,7 @@ from wevent.outputs import KeptOutput
 from wevent.people.classes import find_corner
 from wevent.people.membership import Change
 from wevent.publishing import loop
-from wevent.publishing.due import DueMoments
-from wevent.publishing.loop import Publication, Running
+from wevent.publishing.loop import DueMoments, Publication, Running
 from wevent.streams import SlotClock
 from wevent.streams.source import SlotCounts
 from wevent.verification import audit_journal

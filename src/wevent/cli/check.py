@@ -18,10 +18,10 @@ from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.planning import expect, population_warnings
 from wevent.experiments.wording import short
 from wevent.journal.terms import Terms
+from wevent.publishing.configuration import PUBLISHING
 from wevent.publishing.dry_run import DryRun, dry_run
 from wevent.publishing.importing import Difference
 from wevent.settings import RunOptions, Settings
-from wevent.settings.loading import PUBLISHING
 from wevent.settings.values import SECOND_US, format_time, span_text
 from wevent.streams.rejections import MALFORMED, REJECTED
 
@@ -77,7 +77,7 @@ def _facts(found: DryRun) -> dict[str, Any]:
         "inputs": None,
         "matching": None,
         "not_counted": None,
-        "first_malformed": [] if found.inputs is None else found.inputs.malformed,
+        "first_malformed": found.malformed,
         "people": {
             "counted": found.population.users,
             "changes": None if found.imported is None else found.imported.to_dict(),
@@ -91,10 +91,10 @@ def _facts(found: DryRun) -> dict[str, Any]:
         "hints": [*found.settings.notes, *found.hints],
         "warnings": list(population_warnings(found.population)) if found.population.users else [],
     }
-    if found.inputs is None:
+    inspection, totals = found.inspection, found.totals
+    if inspection is None:
         facts["hints"].append(_LIVE)
         return facts
-    inspection, totals = found.inputs.inspection, found.inputs.totals
     span = inspection.span
     facts["inputs"] = [{"file": file, "columns": names} for file, names in inspection.columns.items()]
     facts["matching"] = {

@@ -14,8 +14,7 @@ from wevent.core.settings import Kind, kinds, option_kinds
 from wevent.errors import InvalidSettings
 from wevent.journal.place import JournalPlace, PostgresPlace
 from wevent.publishing.configuration import load_settings, read_config
-from wevent.settings import RestoreOptions, RunOptions, ServiceSettings, Settings
-from wevent.settings.declaration import SETTINGS
+from wevent.settings import SETTINGS, RestoreOptions, RunOptions, ServiceSettings, Settings
 
 Command = Callable[..., Any]
 FOUND = Path("wevent.toml")

@@ -18,11 +18,11 @@ from wevent.cli.run_reports import report_private, report_run, say
 from wevent.cli.screen import remarks
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
+from wevent.publishing.configuration import PUBLISHING
 from wevent.publishing.event_stores import open_input
 from wevent.publishing.importing import Difference
 from wevent.publishing.session import RunReport, SourceFactory, Watch, run, settings_files
 from wevent.settings import Settings
-from wevent.settings.loading import PUBLISHING
 from wevent.settings.values import SECOND_US
 from wevent.streams import SlotClock, Source
 from wevent.streams.rejections import MALFORMED, REJECTED

@@ -13,7 +13,7 @@ from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.standard_output import report
 from wevent.cli.status import LOST, doubt_sentences
 from wevent.journal import JournalPlace
-from wevent.publishing.restoring import Restored, restore
+from wevent.publishing.staleness import Restored, restore
 from wevent.settings import RestoreOptions
 
 _AS_BEFORE = (

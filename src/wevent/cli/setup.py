@@ -16,7 +16,7 @@ from wevent.experiments.assign import Registered
 from wevent.experiments.datasets.configured import configured_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.publishing.configuration import load_settings, read_config
-from wevent.publishing.importing import RequirementsFile
+from wevent.publishing.importing import read_wanted
 from wevent.settings import Settings
 from wevent.settings.values import calendar_slots
 from wevent.streams.clock import SlotClock
@@ -53,8 +53,7 @@ class Setup(NamedTuple):
 
     def asked(self) -> Requirements | None:
         """Who asks for what, None without a requirements file."""
-        file = RequirementsFile.from_settings(self.settings)
-        return None if file is None else file.read()
+        return read_wanted(self.settings)
 
     def stream(self, asked: Requirements | None) -> Recorded:
         """The events, of who is registered.

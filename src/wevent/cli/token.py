@@ -20,10 +20,9 @@ from wevent.cli.printing import new_table, print_table
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidOption, StorageFailed
 from wevent.journal import JournalPlace
-from wevent.publishing.configuration import read_config
+from wevent.publishing.configuration import parse_service, read_config
 from wevent.service.tokens import ROLES, TokenRecord, Tokens, choosing_address, tokens_path
 from wevent.settings import ServiceSettings
-from wevent.settings.loading import parse_service
 from wevent.settings.values import SECOND_US, format_time, parse_length, parse_time, parse_url
 
 _LENGTH = re.compile(r"\s*\d{1,9}\s*[a-zA-Z]+\s*")

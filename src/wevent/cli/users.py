@@ -26,9 +26,8 @@ from wevent.core.budget import NANO
 from wevent.journal import JournalPlace, open_journal
 from wevent.outputs import standard_output
 from wevent.publishing import registrations
-from wevent.publishing.configuration import read_config
+from wevent.publishing.configuration import parse_columns, read_config
 from wevent.publishing.importing import Difference
-from wevent.settings.loading import parse_columns
 from wevent.settings.values import span_text
 
 
@@ -95,7 +94,11 @@ def _requirement_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.pass_obj
 def add(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Register a new user. Say it in the requirements file, too: the next import removes who is not in it."""
-    _say(registrations.register(path, user, registrations.Asked(**asked), dry_run=dry_run), dry_run, wants_json)
+    _say(
+        registrations.choose(path, user, registrations.Asked(**asked), is_known=False, dry_run=dry_run),
+        dry_run,
+        wants_json,
+    )
 
 
 @command.command("set")
@@ -104,7 +107,11 @@ def add(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **ask
 @click.pass_obj
 def set_requirement(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Change a user's requirement."""
-    _say(registrations.change(path, user, registrations.Asked(**asked), dry_run=dry_run), dry_run, wants_json)
+    _say(
+        registrations.choose(path, user, registrations.Asked(**asked), is_known=True, dry_run=dry_run),
+        dry_run,
+        wants_json,
+    )
 
 
 @command.command("remove")
@@ -113,7 +120,7 @@ def set_requirement(path: JournalPlace, /, user: str, dry_run: bool, wants_json:
 @click.pass_obj
 def remove(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> None:
     """Let a user leave; the id is kept while the requirement is in force."""
-    _say(registrations.remove(path, user, dry_run=dry_run), dry_run, wants_json)
+    _say(registrations.leave(path, user, dry_run=dry_run), dry_run, wants_json)
 
 
 @command.command("erase")
@@ -125,7 +132,7 @@ def erase(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> Non
 
     Delete the row in the requirements file, too: the next import registers whoever is in it.
     """
-    _say(registrations.erase(path, user, dry_run=dry_run), dry_run, wants_json)
+    _say(registrations.leave(path, user, erased=True, dry_run=dry_run), dry_run, wants_json)
 
 
 @command.command("import")
@@ -144,7 +151,7 @@ def import_file(
     done = registrations.import_file(path, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run)
     if not wants_json and not is_quiet():
         click.echo(" ".join((f"requirements: {done}.", *done.sentences())), err=True)
-    force = registrations.next_boundary(path) if dry_run else registrations.put_in_force(path)
+    force = registrations.put_in_force(path, dry_run=dry_run)
     if wants_json:
         _report(_answer(force, dry_run, done), force, dry_run)
     else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from wevent.core.requirements import Population
@@ -17,11 +17,9 @@ from wevent.journal import Journal, Terms, is_begun, open_journal
 from wevent.journal.terms import class_history
 from wevent.people.membership import KeyColumn, KnownIds
 from wevent.people.rosters import MemberColumns, Rosters
-from wevent.publishing.importing import Difference, registered
-from wevent.publishing.preview import strictest_sentences
+from wevent.publishing.importing import Difference, registered, strictest_sentences
 from wevent.publishing.resolve import ResolvedRun, begin, check_journal, pinned_terms, resolve, with_version
-from wevent.settings import RunOptions, Settings
-from wevent.settings.declaration import TimeUnit
+from wevent.settings import RunOptions, Settings, TimeUnit
 from wevent.settings.values import format_time, utc_time
 from wevent.streams import FileSource, SlotClock
 from wevent.streams.file_source import span_of
@@ -33,44 +31,20 @@ _Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class InputSummary:
-    """Contents of the input files. Private.
-
-    Attributes:
-        inspection: facts about the events.
-        totals: events that would not count, by reason, as `publish` shows them at its end.
-        malformed: locations of the first malformed records.
-    """
-
-    inspection: Inspection
-    totals: dict[str, int]
-    malformed: list[str]
-
-
-@dataclass(frozen=True)
 class DryRun:
-    """Result of a dry run. Private except for configuration, clock and population.
+    """Result of a dry run. Private except for configuration, clock and population."""
 
-    Attributes:
-        settings: with the pinned values where none is explicit.
-        terms: configuration that would be pinned, or is.
-        clock: clock of the slots.
-        first, last: slots that would be published; last is None without an end.
-        population: the classes of slot `first` and their sizes.
-        imported: changes of the registry in a journal with slots; None otherwise.
-        inputs: contents of the files; None for live lines.
-        hints: sentences about likely mistakes.
-    """
-
-    settings: Settings
-    terms: Terms
+    settings: Settings  # with the pinned values where none is explicit
+    terms: Terms  # configuration that would be pinned, or is
     clock: SlotClock
-    first: int
-    last: int | None
-    population: Population
-    imported: Difference | None
-    inputs: InputSummary | None = None
-    hints: list[str] = field(default_factory=list)
+    first: int  # first slot that would be published
+    last: int | None  # None: no end
+    population: Population  # the classes of slot `first` and their sizes
+    imported: Difference | None  # changes of the registry in a journal with slots
+    inspection: Inspection | None  # facts about the events; None for live lines
+    totals: dict[str, int]  # events that would not count, by reason, as `publish` shows them at its end
+    malformed: list[str]  # locations of the first malformed records
+    hints: list[str]  # sentences about likely mistakes
 
 
 def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
@@ -85,19 +59,29 @@ def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
             stack.enter_context(journal)
             check_journal(journal, options)
         run = resolve(journal, settings, options)
+        settings, clock, last, wanted, terms = run
         first = 1 if journal is None else journal.head().next_slot
-        imported = None if journal is None else _find_difference(journal, run, options)
+        imported = None
+        if journal is not None and pinned_terms(journal) is not None:
+            new_epoch, allow_removals = options.new_epoch, options.allow_removals
+            difference = begin(
+                journal, terms, new_epoch=new_epoch, wanted=wanted, allow_removals=allow_removals, dry_run=True
+            )
+            imported = difference if wanted is not None or difference.relevelled else None
         rosters = _make_rosters(journal, run, first)
         roster = rosters.at(first)
-        found = DryRun(run.settings, run.terms, run.clock, first, run.last, roster.population, imported)
-        if run.settings.inputs != ("-",) and run.last is not None:
-            found = replace(found, inputs=_read_inputs(run, rosters, first, run.last))
-            found.hints.extend(_find_mistakes(found, outline(str(roster.users[0])) if len(roster) else ""))
-    sizes = {requirement.key: size for requirement, size in roster.population.items()}
-    found.hints.extend(strictest_sentences(run.terms, sizes))
-    if run.settings.days is not None and run.settings.cycle and not run.terms.calendar:
-        found.hints.append("No day of the calendar lies after the start: every day counts as an ordinary one.")
-    return found
+        inspection, totals, malformed, hints = None, dict[str, int](), list[str](), list[str]()
+        if settings.inputs != ("-",) and last is not None:
+            source = _count(run, rosters, first, last)
+            inspection, totals, malformed = inspect_files(settings, roster), source.totals(), source.first_malformed()
+            mask = outline(str(roster.users[0])) if len(roster) else ""
+            hints += _find_mistakes(settings, clock, last, inspection, totals, mask)
+    hints += strictest_sentences(terms, {requirement.key: size for requirement, size in roster.population.items()})
+    if settings.days is not None and settings.cycle and not terms.calendar:
+        hints.append("No day of the calendar lies after the start: every day counts as an ordinary one.")
+    return DryRun(
+        settings, terms, clock, first, last, roster.population, imported, inspection, totals, malformed, hints
+    )
 
 
 def _open(settings: Settings, options: RunOptions) -> Journal | None:
@@ -110,21 +94,6 @@ def _open(settings: Settings, options: RunOptions) -> Journal | None:
         with suppress(InvalidJournal):  # that there is none; StaleJournal, for a lost one, is another error
             open_journal(settings.journal)
     return None
-
-
-def _find_difference(journal: Journal, run: ResolvedRun, options: RunOptions) -> Difference | None:
-    """Return what the requirements file, or an edited level table, would change in a journal with slots."""
-    if pinned_terms(journal) is None:
-        return None
-    difference = begin(
-        journal,
-        run.terms,
-        new_epoch=options.new_epoch,
-        wanted=run.wanted,
-        allow_removals=options.allow_removals,
-        dry_run=True,
-    )
-    return difference if run.wanted is not None or difference.relevelled else None
 
 
 def _make_rosters(journal: Journal | None, run: ResolvedRun, slot: int) -> Rosters:
@@ -144,8 +113,8 @@ def _make_rosters(journal: Journal | None, run: ResolvedRun, slot: int) -> Roste
     return Rosters(members, registry.tails(slot), classes=classes, limit=limit, known=known)
 
 
-def _read_inputs(run: ResolvedRun, rosters: Rosters, first: int, last: int) -> InputSummary:
-    """Count slot after slot as publishing would, and forget the counts at once."""
+def _count(run: ResolvedRun, rosters: Rosters, first: int, last: int) -> FileSource:
+    """Count slot after slot as publishing would, and forget the counts at once; return the source with its totals."""
     source = FileSource(replace(run.settings, strict=False), run.clock, last)
     slot = first
     while slot <= last:
@@ -155,15 +124,18 @@ def _read_inputs(run: ResolvedRun, rosters: Rosters, first: int, last: int) -> I
         slot = following
     if first > last:
         source.survey()
-    inspection = inspect_files(run.settings, rosters.at(first))
-    return InputSummary(inspection, source.totals(), source.first_malformed())
+    return source
 
 
-def _find_mistakes(run: DryRun, requirements_outline: str) -> Iterator[str]:
+def _find_mistakes(
+    settings: Settings,
+    clock: SlotClock,
+    last: int,
+    found: Inspection,
+    totals: dict[str, int],
+    requirements_outline: str,
+) -> Iterator[str]:
     """Yield sentences about likely mistakes: ids of another kind (given the mask of one), another year, unit or spelling."""
-    assert run.inputs is not None
-    assert run.last is not None
-    settings, found, totals = run.settings, run.inputs.inspection, run.inputs.totals
     if not found.events and not totals["malformed"]:
         yield "The inputs hold no events: every slot would be published as empty."
     if settings.start_auto:
@@ -171,7 +143,7 @@ def _find_mistakes(run: DryRun, requirements_outline: str) -> Iterator[str]:
             "start = auto reads start and end from the events: one person's event can decide when the stream begins or "
             "ends, which no epsilon covers. Declare both."
         )
-    over = run.clock.start_of(run.last + 1)
+    over = clock.start_of(last + 1)
     if settings.end_us is not None and not settings.slot_column and settings.end_us > over:
         yield (
             f"The end lies within a slot, which is not published: the last one that is ends at {format_time(over)}. "
@@ -202,7 +174,7 @@ def _find_mistakes(run: DryRun, requirements_outline: str) -> Iterator[str]:
         )
     most = _FEW * (found.events + totals["malformed"])
     if totals["before"] + totals["after"] + totals["no_time"] > most:
-        yield _explain_times(settings, found, (run.clock.start_of(1), over), run.last)
+        yield _explain_times(settings, found, (clock.start_of(1), over), last)
     if totals["no_offset"]:
         yield "Times without an offset are malformed: if they are UTC say --timezone UTC, or give their offset (+02:00)."
     if totals["no_record"] > most:
@@ -223,17 +195,14 @@ def _explain_times(settings: Settings, found: Inspection, declared: _Span, last:
             return f"Times would lie within start and end if numbers counted {unit}: say --time-unit {unit}."
     if span is None:
         return "No event has a time that can be read."
-    theirs, ours = _years(span), _years(declared)
-    if not set(theirs) & set(ours):
+    theirs, ours = ((_year(first), _year(last)) for first, last in (span, declared))
+    if theirs[1] < ours[0] or ours[1] < theirs[0]:
+        of_theirs, of_ours = (f"{first}" if first == last else f"{first} to {last}" for first, last in (theirs, ours))
         return (
-            f"Most events lie outside start and end, and in another year: events are of {_text(theirs)}, start and end "
-            f"of {_text(ours)}."
+            f"Most events lie outside start and end, and in another year: events are of {of_theirs}, start and end of "
+            f"{of_ours}."
         )
     return "Most events lie outside start and end: compare the two spans."
-
-
-def _years(span: _Span) -> range:
-    return range(_year(span[0]), _year(span[1]) + 1)
 
 
 def _year(time_us: int) -> int:
@@ -241,7 +210,3 @@ def _year(time_us: int) -> int:
         return utc_time(time_us).year
     except OverflowError:
         return 0 if time_us < 0 else 10_000
-
-
-def _text(years: range) -> str:
-    return str(years[0]) if len(years) == 1 else f"{years[0]} to {years[-1]}"

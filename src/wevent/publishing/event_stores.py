@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 
 def open_input(settings: Settings, clock: SlotClock, last: int | None) -> Source:
-    """Open the input of a stream: files, or lines on standard input.
-
-    Raises:
-        InvalidInput, InvalidEvents, InvalidSettings: as of `wevent.streams.open_source`.
-        StorageFailed: if live events cannot be stored.
-    """
+    """Open the input of a stream: files, or lines on standard input."""
     if not settings.is_live:
         return open_source(settings, clock, last)
     pipe = standard_input()
@@ -48,18 +43,13 @@ def events_folder(place: JournalPlace) -> Path:
 def open_sweeper(place: JournalPlace, stack: ExitStack, *, is_live: bool, is_service: bool) -> Callable[[int], None]:
     """Return a function that destroys the events of committed slots that an earlier run left and this one does not count.
 
-    Args:
-        place: the journal.
-        stack: closed at the end of the run.
-        is_live: whether the run counts live events.
-        is_service: whether a service publishes, which counts the events of all replicas.
+    The stack closes stores at the end of the run. A service counts the events of all replicas.
     """
     folder = events_folder(place)
     sweepers: list[Callable[[int], None]] = []
     counts_log = is_live and (isinstance(place, Path) or not is_service)
     if not counts_log and folder.is_dir():
-        log = SegmentLog(folder)
-        stack.callback(log.close)
+        log = stack.enter_context(closing(SegmentLog(folder)))
         sweepers.append(log.forget)
     if isinstance(place, PostgresPlace) and not is_service:
         store = ReplicaStores(place).open_left()
@@ -77,9 +67,6 @@ def open_sweeper(place: JournalPlace, stack: ExitStack, *, is_live: bool, is_ser
 
 class ReplicaStores:
     """Event stores of a journal in PostgreSQL, for one process: all of them have the same keys, and lose them together.
-
-    Args:
-        place: the journal.
 
     Raises:
         InvalidJournal: if the address names no side folder, or psycopg is missing.
@@ -125,9 +112,9 @@ class ReplicaStores:
             store.session.once(self.shared.announce)
 
     def join(self) -> int:
-        """Check that the journal, which another replica began, can be shared; returns its last slot that may be shown.
+        """Check that the journal, which another replica began, can be shared; return its last slot that may be shown.
 
-        Destroys the keys of committed slots: the writer that committed them may have died before.
+        The keys of committed slots are destroyed: the writer that committed them may have died before.
 
         Raises:
             StorageFailed: if the other replicas use another side folder.

@@ -1,85 +1,196 @@
-"""Import of a requirements file: differences between the file and the registry, and safeguards (spec 10)."""
+"""Import of requirements, and the effect of registry changes before they are stored (spec 10).
+
+Everything here is public: the number of users that hold a requirement, and when users join, leave or change (spec 1).
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from wevent.core.budget import NANO
+from wevent.core.ledger import count_typical
 from wevent.core.requirements import Levels
+from wevent.core.settings import Options
 from wevent.errors import InvalidInput, InvalidMembership
 from wevent.journal import Journal
-from wevent.journal.terms import Terms, levels_to_plain
-from wevent.people.classes import Key
-from wevent.people.membership import Change, Changes, Enrolment, check_declared, differences
-from wevent.publishing.preview import Preview, preview, strictest_sentences
+from wevent.journal.terms import Epoch, Terms, class_history, levels_to_plain
+from wevent.people.classes import ClassHistory, Key, find_counting_class
+from wevent.people.membership import (
+    Boundary,
+    Change,
+    Changes,
+    Enrolment,
+    History,
+    check_declared,
+    differences,
+    drop_expired,
+    find_current,
+    find_in_force,
+)
+from wevent.publisher.catalogue import find_mechanism
 from wevent.settings import Settings
 from wevent.streams.requirements_file import Requirements, read_requirements
 
 _MOST_LEAVING = 10  # one in so many registered users may leave with a requirements file without --allow-removals
+_SHOWN = 3  # classes of one in a sentence
 
 
-class RequirementsFile(NamedTuple):
-    """Requirements file with the arguments of `read_requirements`."""
+class Preview(NamedTuple):
+    """Effect of changes that take effect at one slot boundary."""
 
-    path: Path
-    levels: Levels | None = None
-    slot_us: int | None = None
-    columns: Mapping[str, str] = MappingProxyType({})
+    registered: int = 0  # users who are registered afterwards
+    in_transition: int = 0  # changed users who are counted in a stricter class than the one they chose
+    until: int | None = None  # first slot in which all of these are counted in their own class
+    returning: int = 0  # users who join and are still known: they left, or were erased
+    alone: tuple[Key, ...] = ()  # requirements that one user holds then, or classes that count one: sizes are public
+    until_time: str | None = None  # start of slot `until`
 
-    @classmethod
-    def from_settings(cls, settings: Settings) -> RequirementsFile | None:
-        if settings.requirements is None:
-            return None
-        return cls(settings.requirements, settings.levels, settings.slot_length_us, settings.requirements_columns)
+    def sentences(self) -> list[str]:
+        """Return the effect in words."""
+        sentences = []
+        if self.returning:
+            sentences.append(f"{_users(self.returning, 'returns', 'return')} after leaving.")
+        if self.in_transition:
+            until = f"slot {self.until}" + ("" if self.until_time is None else f" ({self.until_time})")
+            sentences.append(
+                f"{_users(self.in_transition, 'is', 'are')} counted in a stricter class until {until} at the latest."
+            )
+        return [*sentences, *self.warnings()]
 
-    def read(self) -> Requirements:
-        return read_requirements(self.path, self.levels, slot_us=self.slot_us, columns=self.columns)
+    def warnings(self) -> list[str]:
+        """Return a warning of classes of one, if there are any."""
+        if not self.alone:
+            return []
+        shown = "; ".join(f"window {window}, epsilon {nano / NANO:g}" for window, nano in self.alone[:_SHOWN])
+        more = f"; and {len(self.alone) - _SHOWN} more" if len(self.alone) > _SHOWN else ""
+        return [
+            f"Warning: only one person holds {'each of ' if len(self.alone) > 1 else ''}{shown}{more}. How many hold a "
+            "requirement is public, so whoever knows who asked for it knows when this person joins, leaves or changes."
+        ]
 
-    def digest(self) -> bytes:
-        """Return a digest of the file, its levels and its columns.
+    def to_dict(self) -> dict[str, Any]:
+        """Return the effect in plain types."""
+        return {**self._asdict(), "alone": [{"window": key[0], "epsilon": key[1] / NANO} for key in self.alone]}
 
-        Raises:
-            InvalidInput: if the file is not there or cannot be read.
-        """
-        path = self.path
-        if not path.is_file():
-            raise InvalidInput("a file", f"{str(path)!r}, which is not there", "Check the path.", path=str(path))
-        table = msgspec.json.encode((levels_to_plain(self.levels), dict(self.columns)), order="sorted")
-        try:
-            with path.open("rb") as opened:
-                return hashlib.sha256(table + hashlib.file_digest(opened, "sha256").digest()).digest()
-        except OSError:
-            raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
+
+def _users(count: int, one: str, many: str) -> str:
+    return f"1 user {one}" if count == 1 else f"{count:,} users {many}"
+
+
+def preview(
+    journal: Journal, changes: Changes, versions: Iterable[Epoch] | None = None, slot: int | None = None
+) -> Preview:
+    """Return the effect of these changes together with the queued ones. Store nothing.
+
+    By default the versions are those of the journal, and the changes are active from its next slot on.
+    """
+    following = 1 if journal.is_new else journal.head().next_slot
+    if following == 1 and isinstance(changes, Enrolment):  # nobody was counted yet
+        alone = [key for key, size in changes.keys.sizes().items() if size == 1]
+        return Preview(len(changes), alone=tuple(sorted(alone)))
+    registry, slot = journal.registry, slot or following
+    known = journal.epochs() if versions is None else list(versions)
+    requested: dict[str, list[Change]] = {}
+    for change in (*registry.queued(), *changes):
+        requested.setdefault(change.user, []).append(change)
+    requests = zip(registry.histories(requested), requested.values(), strict=True)
+    found = preview_changes(class_history(known, registry.restores()), slot, registry.salt, registry.sizes(), requests)
+    return found if found.until is None else found._replace(until_time=known[-1].terms.slot_span(found.until)[0])
+
+
+def preview_changes(
+    classes: ClassHistory,
+    slot: int,
+    salt: bytes,
+    sizes: Mapping[Key, int],
+    requests: Iterable[tuple[History, Sequence[Change]]],
+) -> Preview:
+    """Return the effect of changes that are active from a slot on.
+
+    `sizes` is the number of users that hold each requirement before; `requests` has the rows of every user who changes, and
+    the changes in order.
+    """
+    boundary, doubted, live = Boundary(classes, slot, salt), classes.doubted(slot), classes.live(slot)
+    doubt_ends = max((restore.slot + key[0] for restore in classes.restores for key in restore.doubted), default=0)
+    alike: dict[Any, tuple[History, Sequence[Change]]] = {}  # one user of all whose rows and changes are the same
+    users = Counter[Any]()
+    for history, changes in requests:
+        kind = tuple(row[1:] for row in history), tuple((change.action, change.key) for change in changes)
+        alike.setdefault(kind, (history, changes))
+        users[kind] += 1
+    held, moved, touched = Counter(sizes), Counter[Key](), set[Key]()
+    in_transition = until = returning = 0
+    for kind, (history, changes) in alike.items():
+        rows: History = drop_expired(history, classes, slot)
+        before, was_known = find_current(rows), any(row.first for row in rows)
+        for change in changes:
+            rows = boundary.apply(rows, change)
+        after = find_current(rows)
+        if (before and before.key) == (after and after.key):
+            continue
+        for row, sign in ((before, -1), (after, 1)):
+            if row is not None:
+                touched.add(row.key)
+                held[row.key] += sign * users[kind]
+        if after is None:
+            continue
+        returning += users[kind] * (before is None and was_known)
+        begin = max(slot, after.first)  # a publisher may have applied a queued change for a later slot meanwhile
+        counted = find_counting_class([*find_in_force(rows, begin), *doubted], live)
+        if counted != after.key:
+            in_transition += users[kind]
+            moved[counted] += users[kind]
+            until = max(until, doubt_ends, *(row.last + row.window for row in rows if row.last is not None))
+    moved.pop(classes.version_at(slot).unregistered or (0, 0), None)  # more than one user is counted there
+    alone = {key for key in touched if held[key] == 1} | {key for key in moved if held[key] + moved[key] == 1}
+    return Preview(held.total(), in_transition, until if in_transition else None, returning, tuple(sorted(alone)))
+
+
+def strictest_sentences(options: Options, sizes: Mapping[Key, int]) -> list[str]:
+    """Return a warning if a few users set the noise for all: mechanisms with one budget or equal weights (spec 8, 11)."""
+    shared = find_mechanism(options.mechanism).shared_budget
+    if not sizes or not (shared or options.unbiased):
+        return []
+    windows, epsilons = np.array(list(sizes), dtype=np.int64).T
+    users = np.array(list(sizes.values()), dtype=np.int64)
+    typical = count_typical(windows, epsilons, users) > 0
+    if not typical.any():
+        return []
+    budget, usual = (
+        epsilons[rows].min() / windows[rows].max() if shared else (epsilons[rows] / windows[rows]).min()
+        for rows in (slice(None), typical)
+    )
+    if usual <= 1.05 * budget:  # an error of 10 %
+        return []
+    few = int(users[~typical].sum())
+    cause = "one budget for all" if shared else "equal weights"
+    return [
+        f"Warning: with {cause} the strictest requirement sets the noise for all users. {few:,} of {int(users.sum()):,} "
+        f"users make it {usual / budget:.3g} times as large. Use mechanism pft with its default weights, or do not "
+        "offer that requirement."
+    ]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference between a requirements file and the registry; public numbers of users.
-
-    Attributes:
-        joining, changing, leaving: users who join, change their requirement or its level, and leave.
-        requested: leaving users who had joined by request (`users add`), not with a file.
-        relevelled: users whose level has new numbers.
-        unchanged: users in the file who stay as they are.
-        preview: effect on users in transition and classes of one.
-        notes: remarks on the file.
-    """
+    """Difference between a requirements file and the registry; public numbers of users."""
 
     joining: int = 0
-    changing: int = 0
+    changing: int = 0  # another requirement, or another level
     leaving: int = 0
-    requested: int = 0
-    relevelled: int = 0
-    unchanged: int = 0
+    requested: int = 0  # leaving users who had joined by request (`users add`), not with a file
+    relevelled: int = 0  # users whose level has new numbers
+    unchanged: int = 0  # users in the file who stay as they are
     preview: Preview = field(default_factory=Preview)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # remarks on the file
 
     @property
     def total(self) -> int:
@@ -105,29 +216,46 @@ class Difference:
         return {**{name: getattr(self, name) for name in names}, **self.preview.to_dict(), "notes": list(self.notes)}
 
 
-def read_unchanged(file: RequirementsFile) -> Requirements:
-    """Return the rows of a file with its digest.
+def read_wanted(settings: Settings, imported: bytes | None = None) -> Requirements | None:
+    """Return the requirements that a configuration names, with their digest.
 
-    Raises:
-        InvalidInput: if the file changed while it was read. WeventError: as of `read_requirements`.
+    None if it names none, or if `imported` is their digest; such a file is not read again.
     """
-    digest = file.digest()
-    wanted = file.read()
-    if file.digest() != digest:
+    people, levels = settings.people, settings.levels
+    if people is not None:
+        ids = people.users.tolist() if isinstance(people.users, np.ndarray) else list(people.users.texts())
+        contents = (levels_to_plain(levels), ids, people.keys.distinct, people.keys.codes.tolist(), people.words)
+        digest = hashlib.sha256(msgspec.json.encode(contents, order="sorted")).digest()
+        return None if digest == imported else people._replace(digest=digest)
+    file, columns = settings.requirements, settings.requirements_columns
+    if file is None or (imported is not None and imported == digest_file(file, levels, columns)):
+        return None
+    return read_unchanged(file, levels, settings.slot_length_us, columns)
+
+
+def read_unchanged(file: Path, levels: Levels | None, slot_us: int | None, columns: Mapping[str, str]) -> Requirements:
+    """Return the rows of a requirements file with its digest. A file that changes while it is read is refused."""
+    digest = digest_file(file, levels, columns)
+    wanted = read_requirements(file, levels, slot_us=slot_us, columns=columns)
+    if digest_file(file, levels, columns) != digest:
         raise InvalidInput(
-            "a requirements file that stays as it is while it is read",
-            f"{str(file.path)!r}, which changed meanwhile",
+            f"The requirements file {str(file)!r} changed while it was read.",
             "Nothing was imported: run the same command again.",
-            path=str(file.path),
+            path=str(file),
         )
     return wanted._replace(digest=digest)
 
 
-def digest_people(people: Requirements, levels: Levels | None) -> Requirements:
-    """Return requirements in memory with a digest as of a file."""
-    ids = people.users.tolist() if isinstance(people.users, np.ndarray) else list(people.users.texts())
-    contents = (levels_to_plain(levels), ids, people.keys.distinct, people.keys.codes.tolist(), people.words)
-    return people._replace(digest=hashlib.sha256(msgspec.json.encode(contents, order="sorted")).digest())
+def digest_file(file: Path, levels: Levels | None, columns: Mapping[str, str]) -> bytes:
+    """Return a digest of a requirements file, its levels and its columns."""
+    if not file.is_file():
+        raise InvalidInput(f"There is no file {str(file)!r}.", "Check the path.", path=str(file))
+    table = msgspec.json.encode((levels_to_plain(levels), dict(columns)), order="sorted")
+    try:
+        with file.open("rb") as opened:
+            return hashlib.sha256(table + hashlib.file_digest(opened, "sha256").digest()).digest()
+    except OSError:
+        raise InvalidInput(f"The file {str(file)!r} cannot be read.", "Check the path.", path=str(file)) from None
 
 
 def is_imported(journal: Journal, wanted: Requirements, slot_us: int) -> bool:
@@ -145,17 +273,14 @@ def import_users(
     dry_run: bool = False,
     partial: bool = False,
 ) -> Difference:
-    """Make the registry equal to a file; a file that was imported already changes nothing.
+    """Queue the changes that make the registry equal to a file; a file that was imported already changes nothing.
 
     Args:
         journal: the journal.
         wanted: the contents of the file.
-        allow_removals: whether many may leave at once.
-        dry_run: only return the differences; nothing is stored.
+        allow_removals: whether many may leave at once; otherwise they are refused, as if the file had been cut.
+        dry_run: only return the differences.
         partial: whether users who are not in the file stay as they are, and those who join do so by request.
-
-    Raises:
-        InvalidMembership: if too many would leave, as if the file had been cut; nothing is stored.
     """
     epoch = journal.head().epoch
     if not partial and is_imported(journal, wanted, epoch.terms.length_us):
@@ -193,10 +318,10 @@ def import_changes(
     allow_removals: bool,
     partial: bool = False,
 ) -> tuple[Changes, Difference]:
-    """Return the changes from the registry, after requested ones, to a file. None if the file was imported already.
+    """Return the changes from the registry, after requested ones, to a file; none if the file was imported already.
 
     Raises:
-        InvalidMembership: for a requirement that nobody may hold, or if so many leave that the file may have been cut.
+        InvalidMembership: for a requirement that was not declared, or if so many leave that the file may have been cut.
     """
     if not partial and is_imported(journal, wanted, terms.length_us):
         return [], Difference()
@@ -217,8 +342,7 @@ def import_changes(
     leaving, is_pinned = len(removed), not journal.is_new and journal.head().pinned is not None
     if is_pinned and not allow_removals and leaving >= 2 and leaving * _MOST_LEAVING > len(current):
         raise InvalidMembership(
-            f"a requirements file with at least nine in ten of the {len(current)} who are registered",
-            f"one in which {leaving} of them are missing",
+            f"{leaving} of the {len(current)} registered users are missing in the requirements file.",
             "Nothing was changed. Was the file cut? If they do leave, say --allow-removals.",
         )
     joining = sum(change.user not in current for change in changes)

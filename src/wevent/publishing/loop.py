@@ -1,10 +1,9 @@
 """The loop: read → step → commit → emit. Exactly one release per slot, ever (spec 10).
 
-The order is the guarantee. A slot is computed, a live one is held until it is due (`wevent.publishing.due`), then one
-transaction stores its charges, its release and the input position, then it is emitted; last, the source forgets its events:
-how long that takes depends on how many they are. A crash before the transaction ends
-loses a draw that nobody saw, logs included; a crash after it sends the stored release again, byte for byte. Nothing ever
-draws a committed slot again.
+The order is the guarantee. A slot is computed, a live one is held until it is due (`DueMoments`), then one transaction stores
+its charges, its release and the input position, then it is emitted; last, the source forgets its events: how long that takes
+depends on how many they are. A crash before the transaction ends loses a draw that nobody saw, logs included; a crash after
+it sends the stored release again, byte for byte. Nothing ever draws a committed slot again.
 
 A live run waits for a disk that is full or fails for a while. The process keeps what it drew and commits the same draw again.
 """
@@ -14,7 +13,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import NamedTuple
@@ -27,9 +25,11 @@ from wevent.journal.rebuild import rebuild_publisher, state_interval
 from wevent.journal.record import Batch, Group, Hook, Record, no_hook, of_release
 from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
-from wevent.publishing.due import DueMoments
 from wevent.publishing.members import MemberView, SlotRoster, limit_changes
 from wevent.publishing.shutdown import Stop
+from wevent.settings import StreamSettings
+from wevent.settings.values import SECOND_US
+from wevent.streams.clock import TOLERANCE_US, SlotClock, wall_clock_us
 from wevent.streams.source import SlotCounts, Source
 
 _log = logging.getLogger("wevent.publishing.loop")
@@ -37,100 +37,105 @@ _BATCH_S = 0.25  # a transaction gathers slots for at most this long
 _HOLD_S = 0.2  # how long to wait at most before looking at the clock again
 _AGAIN_S = 0.5  # between attempts while a fault lasts
 _BEHIND = 256  # slots that a live source may commit at once when they closed long ago
+_SHARE = 4  # releases are due a quarter of a slot after the grace by default, at most a second
+_LATE_US = 5 * SECOND_US  # a process that is later was frozen; a busy machine wakes up sooner
 
 Progress = Callable[[int, int | None], None]
-"""Told the last committed slot and the last slot there will be, if that is known."""
+"""Takes the last committed slot and the last slot there will be, if that is known."""
+
+
+class DueMoments:
+    """The grid of due moments of live slots, fixed before any event is counted: `offset` after their ends (spec 10).
+
+    The time that a slot takes to count and draw depends on counts. Therefore a release is held until its due moment and only
+    then committed. A release that misses its moment waits for the next one of the same grid.
+
+    The distance of the moments for late releases is the slot length, or `step_us`.
+    """
+
+    def __init__(
+        self,
+        clock: SlotClock,
+        offset_us: int,
+        now_us: Callable[[], int] = wall_clock_us,
+        *,
+        step_us: int | None = None,
+    ) -> None:
+        self._clock, self.offset_us, self._now_us = clock, offset_us, now_us
+        self._step_us = step_us or clock.length_us
+
+    def own(self, slot: int) -> int:
+        """Return the due moment of a slot."""
+        return self._clock.start_of(slot + 1) + self.offset_us
+
+    def of(self, slot: int) -> int:
+        """Return the first moment for the release of a slot that is ready now: its own, or the next one of the grid."""
+        own_us = self.own(slot)
+        missed = max(0, -((own_us - self._now_us()) // self._step_us))
+        return own_us + missed * self._step_us
+
+    def come_through(self) -> int:
+        """Return the last slot whose due moment has come; below 1 if none has."""
+        return self._clock.slot_of(self._now_us() - self.offset_us) - 1
+
+    def left_s(self, moment_us: int) -> float:
+        """Return the seconds until a moment; 0 or less if it has come."""
+        return (moment_us - self._now_us()) / SECOND_US
+
+    def is_missed(self, moment_us: int) -> bool:
+        """Return whether a moment has passed and a release that was held for it must wait for the next one."""
+        return self._now_us() - moment_us > min(_LATE_US, self._step_us // 2)
+
+    def ahead_s(self, slot: int) -> float:
+        """Return the seconds until a slot begins; 0 if it has begun or is about to."""
+        ahead_us = self._clock.start_of(slot) - self._now_us()
+        return ahead_us / SECOND_US if ahead_us > TOLERANCE_US else 0.0
+
+
+def due_moments(settings: StreamSettings, clock: SlotClock) -> DueMoments | None:
+    """Return the due moments of a stream; None where the wall clock does not close slots: files, and close lines."""
+    if not settings.is_live or settings.close != "clock":
+        return None
+    return DueMoments(clock, due_offset_us(settings))
+
+
+def due_offset_us(settings: StreamSettings) -> int:
+    """Return the time from the end of a slot to its release."""
+    default_us = settings.grace_us + min(SECOND_US, settings.slot_us // _SHARE)
+    return default_us if settings.due_us is None else settings.due_us
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """How to run, as opposed to what to promise: none of it is pinned.
+    """Options of the loop. None of them is pinned."""
 
-    Attributes:
-        last: the last slot to publish; None: until the source ends.
-        batch: how many slots one transaction may hold; live input uses 1, and more only for slots that have closed.
-        keep: how many slots the journal keeps; None: all.
-        due: when releases of live slots go out; None: as soon as they are stored.
-        committed: called with the last committed slot, before anything of it goes out; must not take time that depends on
-            events.
-        progress: told after every commit, when it is out.
-        at: called at each labelled step.
-    """
-
-    last: int | None = None
-    batch: int = 1
-    keep: int | None = None
-    due: DueMoments | None = None
+    last: int | None = None  # last slot to publish; None: until the source ends
+    batch: int = 1  # maximum of slots per transaction; live input uses 1, and more only for slots that have closed
+    keep: int | None = None  # number of slots that the journal keeps; None: all
+    due: DueMoments | None = None  # due moments of live releases; None: as soon as they are stored
+    # called with the last committed slot, before anything of it goes out; must not take time that depends on events
     committed: Callable[[int], None] = lambda slot: None
-    progress: Progress = lambda slot, last: None
-    at: Hook = no_hook
+    progress: Progress = lambda slot, last: None  # called after every commit, when it is out
+    at: Hook = no_hook  # called at each labelled step
 
 
 class Summary(NamedTuple):
-    """What a run came to: public numbers only.
-
-    Attributes:
-        first, last: the slots it published; last < first if none.
-        sent_again: releases that were missing in the output and were sent from the journal.
-        interrupted: whether a signal ended it.
-        turns: of one of several replicas, the slots that it published itself, first and last of each time that it was the
-            writer; None of any other run. The last slot may then be another replica's.
-    """
+    """Result of a run: public numbers only."""
 
     first: int
-    last: int
-    sent_again: int
-    interrupted: bool
+    last: int  # below the first if no slot was published
+    sent_again: int  # releases that were missing in the output and were sent from the journal
+    interrupted: bool  # whether a signal ended the run
+    # Of one of several replicas: the slots that it published itself, first and last of each time that it was the writer. The
+    # last slot may then be another replica's.
     turns: tuple[tuple[int, int], ...] | None = None
 
 
-class _Gathering:
-    """Which slots share a transaction: as many as are there within a moment, or those that go out at the same moment.
-
-    A slot that missed its moment is held until the next one of the grid; slots that are due by then go out with it, or they
-    would miss theirs because of it, and so on for ever.
-
-    Args:
-        due: the grid; None: nothing is held.
-        first: the first slot of the transaction.
-        most: how many slots it may hold.
-    """
-
-    def __init__(self, due: DueMoments | None, first: int, most: int) -> None:
-        self._due, self._first, self._most = due, first, most
-        self._begun = time.monotonic()
-        self._moment_us = 0  # at which the first one goes out, known once it is ready
-        self._took_s = 0.0
-
-    @contextmanager
-    def stepping(self) -> Iterator[None]:
-        """While a slot is stepped."""
-        begun = time.monotonic()
-        yield
-        self._took_s = max(self._took_s, time.monotonic() - begun)
-        if self._due is not None and not self._moment_us:
-            self._moment_us = self._due.of(self._first)
-
-    def takes(self, number: int) -> bool:
-        """Whether there is room for one more after so many."""
-        if number == 0 or number >= self._most:
-            return number < self._most
-        if self._due is None:
-            return time.monotonic() - self._begun < _BATCH_S
-        in_time = self._due.left_s(self._moment_us) > 2 * self._took_s
-        return in_time and self._due.own(self._first + number) <= self._moment_us
-
-
 class Publication:
-    """One run over a journal; made for a journal that has terms and is not stale (see `wevent.publishing.staleness`).
+    """One run over a journal that has terms and is not stale (see `wevent.publishing.staleness`).
 
-    Args:
-        journal: opened for writing.
-        source: where counted slots come from.
-        output: where releases go.
-        running: how to run.
-        noise: secure unless a simulation or test says otherwise, whatever earlier runs drew; seeded noise is written
-            down as unsafe.
+    The noise is secure unless a simulation or test passes another one, whatever earlier runs drew; seeded noise is written
+    down as unsafe.
     """
 
     def __init__(
@@ -165,15 +170,22 @@ class Publication:
         self._stop = Stop()
 
     def run(self, stop: Stop | None = None) -> Summary:
-        """Publish until the last slot, the end of the input, or a signal.
-
-        Args:
-            stop: in use by the caller; None: nothing but the source ends the run.
-        """
+        """Publish until the last slot, the end of the input, or a signal."""
         self._stop = stop = stop or Stop()
         first = self.publisher.slot
         sent_again = self._send_again()
-        self._warn_if_ahead()
+        ahead_s = 0.0 if self._running.due is None else self._running.due.ahead_s(self._committed + 1)
+        self._is_ahead = (
+            self._committed > 0 and ahead_s > 0
+        )  # by a wrong clock, of this machine or of an earlier writer
+        if self._is_ahead:
+            _log.warning(
+                "slot %d is released and slot %d begins in %.0f s: slots are ahead of the clock, and events are late until "
+                "then; check the clock of this machine",
+                self._committed,
+                self._committed + 1,
+                ahead_s,
+            )
         stop.call(self._source.stop)
         while self._wanted() and not stop.asked and self._transact(self._read()):
             pass
@@ -185,19 +197,6 @@ class Publication:
         number = self._output.repair(self._journal, self._committed, self._emitted)
         self._emitted = max(self._emitted, self._committed)
         return number
-
-    def _warn_if_ahead(self) -> None:
-        """Log that slots were released ahead of the clock: by a wrong clock, of this machine or of an earlier writer."""
-        ahead_s = 0.0 if self._running.due is None else self._running.due.ahead_s(self._committed + 1)
-        self._is_ahead = self._committed > 0 and ahead_s > 0
-        if self._is_ahead:
-            _log.warning(
-                "slot %d is released and slot %d begins in %.0f s: slots are ahead of the clock, and events are late until "
-                "then; check the clock of this machine",
-                self._committed,
-                self._committed + 1,
-                ahead_s,
-            )
 
     def _wanted(self) -> int:
         """How many slots the next transaction may hold."""
@@ -212,15 +211,12 @@ class Publication:
         last = self._running.last
         return max(0, batch if last is None else min(batch, last - slot + 1))
 
-    def _portion(self) -> int | None:
-        """Return how many changes of the registry the next slot boundary may apply, None for all."""
-        return None if self._source.closed_through() is None else limit_changes(self._epoch.terms)
-
     def _read(self) -> Iterator[SlotCounts]:
         """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""
         slot = self.publisher.slot
+        portion = None if self._source.closed_through() is None else limit_changes(self._epoch.terms)
         found: list[SlotRoster] = []
-        if not self._outlast(lambda: found.append(self._members.at(slot, self._portion()))):
+        if not self._outlast(lambda: found.append(self._members.at(slot, portion))):
             return
         roster, most, joined_or_left, unregistered_class = found[0]
         if roster is not self._roster:
@@ -231,28 +227,42 @@ class Publication:
             self._roster = roster
             self._group = Group.of(roster.population, self.publisher.turnover, unregistered_class)
         most = min(self._wanted(), most)
-        gathering, number = _Gathering(self._running.due, slot, most), 0
         counting = self._source.count(roster, slot, most)
-        while not self._stop.asked and gathering.takes(number):
+        due, begun, moment_us, took_s = self._running.due, time.monotonic(), 0, 0.0
+        for number in range(most):
+            # Slots share a transaction if they are there within a moment, or go out at the same moment. A slot that missed
+            # its moment is held until the next one of the grid; slots that are due by then go out with it, or they would
+            # miss theirs because of it, and so on for ever.
+            if due is None:
+                is_over = time.monotonic() - begun >= _BATCH_S
+            else:
+                is_over = due.left_s(moment_us) <= 2 * took_s or due.own(slot + number) > moment_us
+            if self._stop.asked or (number and is_over):
+                return
             counted = next(counting, None)
             if counted is None:
                 return
-            number += 1
-            with gathering.stepping():
-                yield counted
+            stepped = time.monotonic()
+            yield counted
+            took_s = max(took_s, time.monotonic() - stepped)
+            if due is not None and not number:
+                moment_us = due.of(slot)
 
     def _transact(self, slots: Iterator[SlotCounts]) -> bool:
         """Steps 2 to 5 for the slots of one transaction; whether there may be more."""
-        records, position = [], None
+        records, position, state = [], None, None
         for counted in slots:
             records.append(self._step(counted))
             position = counted.position
         if not records:
             return False
+        self._since_state += len(records)
+        if self._since_state >= state_interval(self.publisher):
+            self._since_state, state = 0, self.publisher.state()
         self._running.at("stepped")
         if not self._hold(records[-1].slot):
             return False
-        batch = Batch(records, position, self._due_state(len(records)), self._emitted)
+        batch = Batch(records, position, state, self._emitted)
         if not self._commit(batch):
             return False
         if self._is_ahead:
@@ -271,9 +281,8 @@ class Publication:
     def _step(self, counted: SlotCounts) -> Record:
         """2. Step: the release and its charges; known to this process alone."""
         if counted.slot != self.publisher.slot:
-            raise InvalidOption(
-                f"slot {self.publisher.slot} from the source", f"slot {counted.slot}", "Sources count every slot once."
-            )
+            problem = f"The source counted slot {counted.slot} instead of slot {self.publisher.slot}."
+            raise InvalidOption(problem, "Sources count every slot once.")
         release = self.publisher.step(counted.counts)
         record = of_release(release, self.publisher.measured, self._epoch, self._group, self._last)
         self._last = record
@@ -284,8 +293,8 @@ class Publication:
         """Wait for the moment at which the slot may go out: how long it took to count and draw shows nowhere.
 
         Returns:
-            whether it may; False if the run ends before and the next one counts the slot again: the draw, which nobody saw,
-            is dropped. What ended it knew nothing of what was drawn (spec 10).
+            Whether it may. If the run ends before, the next one counts the slot again: the draw, which nobody saw, is
+            dropped. Its end does not depend on what was drawn (spec 10).
         """
         if self._running.due is None:
             return True
@@ -301,8 +310,7 @@ class Publication:
     def _commit(self, batch: Batch) -> bool:
         """3. Commit: nothing is public before this returns, and nothing is drawn again after it.
 
-        Returns:
-            whether it is stored; False if the run is stopped while the disk refuses it.
+        Returns False if the run is stopped while the disk refuses it.
         """
         if not self._outlast(lambda: self._journal.commit(batch, self._running.at)):
             return False
@@ -315,8 +323,7 @@ class Publication:
     def _emit(self, records: list[Record]) -> bool:
         """4. Emit: idempotent by slot; sent again after a crash.
 
-        Returns:
-            whether it is out; False if the run is stopped while the output cannot be written.
+        Returns False if the run is stopped while the output cannot be written.
         """
 
         def emit() -> None:
@@ -339,12 +346,7 @@ class Publication:
     ) -> bool:
         """Do some work, in a live run again and again while a fault lasts that may pass.
 
-        Args:
-            work: may be done again after it failed.
-            may_repeat: whether it may after this fault.
-
-        Returns:
-            whether it is done; False if the run was stopped meanwhile.
+        Returns False if the run was stopped meanwhile. `may_repeat` is asked whether the work may be done after a fault.
 
         Raises:
             StorageFailed: a fault that does not pass, or that this run does not wait for.
@@ -366,10 +368,3 @@ class Publication:
                 return True
             if self._source.idle(_AGAIN_S) or self._stop.asked:
                 return False
-
-    def _due_state(self, records: int) -> bytes | None:
-        self._since_state += records
-        if self._since_state < state_interval(self.publisher):
-            return None
-        self._since_state = 0
-        return self.publisher.state()

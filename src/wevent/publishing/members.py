@@ -23,27 +23,16 @@ def limit_changes(terms: Terms) -> int:
 
 
 class SlotRoster(NamedTuple):
-    """Roster of a slot.
-
-    Attributes:
-        roster: for counting.
-        slots: number of slots, from this one on, for which it is valid if no user changes.
-        turnover: registered users who joined plus users who left at its first slot.
-        unregistered: class that unregistered users are counted in, as the journal stores it (`Group.of`).
-    """
+    """Roster of a slot."""
 
     roster: Roster
-    slots: int
-    turnover: int
-    unregistered: tuple[int, int, int, int] | None
+    slots: int  # number of slots, from this one on, for which it is valid if no user changes
+    turnover: int  # registered users who joined plus users who left at its first slot
+    unregistered: tuple[int, int, int, int] | None  # their class, as the journal stores it (`Group.of`)
 
 
 class MemberView:
-    """Rosters of consecutive slots.
-
-    Args:
-        registry: registry of a journal that is open for writing.
-        epochs: every configuration version. The last one is active.
+    """Rosters of consecutive slots, from a registry that is open for writing.
 
     Raises:
         InvalidJournal: if memberships are not what was stored.
@@ -63,9 +52,7 @@ class MemberView:
     def at(self, slot: int, most: int | None = None) -> SlotRoster:
         """Return the roster of a slot. Queued changes take effect at the boundary before it.
 
-        Args:
-            slot: the slot.
-            most: maximum number of changes, and of rows that are dropped. The others wait for the next boundary.
+        At most `most` changes, and rows that are dropped; the others wait for the next boundary.
         """
         standing, rosters = self._standing, self._rosters
         self._standing = self._rosters = None  # after a failure the next call reads the registry again
@@ -78,25 +65,20 @@ class MemberView:
             if self._limit and self._expiry > slot + 1:  # ids whose rows were dropped may be counted as unregistered
                 rosters = None
         if changed or rosters is None:
-            rosters, standing = self._read(slot), None
+            known = KnownIds(self._registry.former_ids(), self._registry.salt) if self._limit else KnownIds()
+            self._known = len(known)
+            members, tails = self._registry.rows(), self._registry.tails(slot)
+            rosters = Rosters(members, tails, classes=self._classes, limit=self._limit, known=known)
+            standing = None
         if changed:
             _log.info("changes of the registry take effect in slot %d", slot)
         if standing is None or slot >= self._until:
-            standing = self._build(rosters, slot)
+            roster = rosters.at(slot)
+            self._until = rosters.next_change(slot) or _FAR
+            unregistered = None
+            if roster.unknown_row is not None:
+                counted = roster.population.classes[roster.unknown_row]
+                unregistered = (*counted.key, self._limit, self._known)
+            standing = SlotRoster(roster, 0, self._registry.turnover(slot), unregistered)
         self._standing, self._rosters = standing, rosters
         return standing._replace(slots=min(self._until, self._expiry) - slot)
-
-    def _read(self, slot: int) -> Rosters:
-        known = KnownIds(self._registry.former_ids(), self._registry.salt) if self._limit else KnownIds()
-        self._known = len(known)
-        rows, tails = self._registry.rows(), self._registry.tails(slot)
-        return Rosters(rows, tails, classes=self._classes, limit=self._limit, known=known)
-
-    def _build(self, rosters: Rosters, slot: int) -> SlotRoster:
-        roster = rosters.at(slot)
-        self._until = rosters.next_change(slot) or _FAR
-        unregistered = None
-        if roster.unknown_row is not None:
-            counted = roster.population.classes[roster.unknown_row]
-            unregistered = (*counted.key, self._limit, self._known)
-        return SlotRoster(roster, self._until - slot, self._registry.turnover(slot), unregistered)

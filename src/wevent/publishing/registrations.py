@@ -18,10 +18,9 @@ from wevent.journal.record import Head
 from wevent.journal.terms import class_history
 from wevent.people.classes import Key
 from wevent.people.membership import Change, check_declared, check_id
-from wevent.publishing.importing import Difference, RequirementsFile, import_users, read_unchanged
+from wevent.publishing.importing import Difference, Preview, import_users, preview, read_unchanged
 from wevent.publishing.members import limit_changes
-from wevent.publishing.preview import Preview, preview
-from wevent.publishing.staleness import known_released, refuse_stale
+from wevent.publishing.staleness import refuse_stale
 from wevent.publishing.views import UserView, view_user
 from wevent.settings.values import WindowReader
 
@@ -49,67 +48,85 @@ class Asked(NamedTuple):
 
     @property
     def is_one_way(self) -> bool:
-        """Whether it states a requirement in one of the three ways and nothing else."""
+        """True if it states a requirement in one of the three ways and nothing else."""
         return set(self.given) in ({"level"}, {"window", "privacy"}, {"window", "epsilon"})
 
 
 class InForce(NamedTuple):
-    """Slot from which on a change is active, and its effect.
+    """Slot from which on a change is active, and its effect."""
 
-    Attributes:
-        slot: the slot; None: the publisher's next one.
-        earlier_until: first slot in which no earlier choice of the user is in force any more; None without one.
-        preview: effect of the change if it is active from the next slot on; None if it was not computed.
-        notes: remarks on the request.
-        person: data of the user then; None if unknown.
-        terms: settings of the stream; None if unknown.
-    """
-
-    slot: int | None
-    earlier_until: int | None = None
-    preview: Preview | None = None
-    notes: tuple[str, ...] = ()
-    person: UserView | None = None
-    terms: Terms | None = None
-
-
-def register(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
-    """Register a new user, at once if nobody publishes. With `dry_run` only return the effect.
-
-    Raises:
-        InvalidMembership: if the user is registered already or may not choose the requirement.
-        StaleJournal: if the journal is a backup, or behind what was released.
-    """
-    return _set(place, user, asked, known=False, dry_run=dry_run)
-
-
-def change(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
-    """Change the requirement of a registered user. Returns and raises as `register`."""
-    return _set(place, user, asked, known=True, dry_run=dry_run)
+    slot: int | None  # None: the publisher's next one
+    earlier_until: int | None = None  # first slot in which no earlier choice of the user is in force any more
+    preview: Preview | None = None  # effect of the change if it is active from the next slot on, if computed
+    notes: tuple[str, ...] = ()  # remarks on the request
+    person: UserView | None = None  # data of the user then
+    terms: Terms | None = None  # settings of the stream
 
 
 def choose(
-    place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False, due_through: DueThrough = lambda: 0
+    place: JournalPlace,
+    user: str,
+    asked: Asked,
+    *,
+    is_known: bool | None = None,
+    dry_run: bool = False,
+    due_through: DueThrough | None = None,
 ) -> InForce:
-    """Queue a requirement of a new or registered user for the publisher. Raises as `register`.
+    """Request a requirement; it is active at once if nobody publishes.
 
-    The slot of the answer is the first boundary at which a publisher that keeps up applies changes: the roster of the open
-    slot is made already.
+    Args:
+        place, user, asked: the journal, the id and the requirement.
+        is_known: whether the user must be registered already, or must not; None: either.
+        dry_run: only return the effect.
+        due_through: given by a service: only queue the change for its publisher. The slot of the answer is the first boundary
+            at which a publisher that keeps up applies changes: the roster of the open slot is made already.
+
+    Raises:
+        InvalidMembership: if the user may not choose the requirement, or is or is not registered.
+        StaleJournal: if the journal is a backup, or behind what was released.
     """
-    return _set(place, user, asked, dry_run=dry_run, due_through=due_through)
+    check_id(user)
+    with _changeable(place) as journal:
+        epoch = journal.head().epoch
+        windows = WindowReader(epoch.terms.slot_length_us)
+        key, level = _requirement(epoch.terms, asked, windows)
+        check_declared(key, epoch.terms.declared)
+        holds = journal.registry.holds(user)
+        if is_known and not holds:
+            raise NotRegistered("The user is not registered.", "Use `add` for new users.")
+        if is_known is False and holds:
+            raise InvalidMembership("The user is registered already.", "Use `set` to change a requirement.")
+        wish = Change("set", user, key, level)
+        force = _ask(journal, wish, epoch.number, by_request=not holds, dry_run=dry_run, due_through=due_through)
+    force = force._replace(notes=windows.notes)
+    if dry_run or due_through is not None:
+        return force
+    done = put_in_force(place, user)
+    return force._replace(slot=done.slot, earlier_until=done.earlier_until)
 
 
-def remove(place: JournalPlace, user: str, *, dry_run: bool = False, due_through: DueThrough | None = None) -> InForce:
-    """Let a user leave; the id is kept while the requirement is in force.
+def leave(
+    place: JournalPlace,
+    user: str,
+    *,
+    erased: bool = False,
+    dry_run: bool = False,
+    due_through: DueThrough | None = None,
+) -> InForce:
+    """Let a user leave; the id is kept while the requirement is in force, as a keyed digest if it is to be erased.
 
-    Returns and raises as `register`; with `due_through` only queues and returns as `choose`.
+    An id that left may still be erased. Other arguments, result and errors as of `choose`.
     """
-    return _leave(place, Change("remove", user), dry_run, due_through)
-
-
-def erase(place: JournalPlace, user: str, *, dry_run: bool = False, due_through: DueThrough | None = None) -> InForce:
-    """As `remove`, and erase the id; a keyed digest of it is kept while the requirement is in force."""
-    return _leave(place, Change("erase", user), dry_run, due_through)
+    check_id(user)
+    with _changeable(place) as journal:
+        registry = journal.registry
+        if not registry.holds(user) and not (erased and registry.remembers(user)):
+            raise NotRegistered(
+                "The user is not registered.", "Check the id, letter by letter: `list` shows everybody."
+            )
+        leaving = Change("erase" if erased else "remove", user)
+        force = _ask(journal, leaving, dry_run=dry_run, due_through=due_through)._replace(earlier_until=None)
+    return force if dry_run or due_through is not None else force._replace(slot=put_in_force(place).slot)
 
 
 def import_file(
@@ -123,18 +140,11 @@ def import_file(
 ) -> Difference:
     """Queue the changes that make the registry equal to a requirements file; `put_in_force` or a publisher applies them.
 
-    Args:
-        place: the journal.
-        file: the requirements file.
-        columns: names of the file's columns where they differ.
-        allow_removals, dry_run, partial: as of `import_users`.
-
-    Raises:
-        WeventError: as of `read_unchanged`, `import_users` and `register`.
+    Arguments and errors as of `import_users` and `read_requirements`.
     """
     with _changeable(place) as journal:
         terms = journal.head().epoch.terms
-        wanted = read_unchanged(RequirementsFile(file, terms.level_table, terms.slot_length_us, columns or {}))
+        wanted = read_unchanged(file, terms.level_table, terms.slot_length_us, columns or {})
         return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run, partial=partial)
 
 
@@ -148,13 +158,14 @@ def boundary_ahead(journal: Journal, head: Head, due_through: int) -> int:
     return max(head.committed, due_through) + 2 + boundaries
 
 
-def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
+def put_in_force(place: JournalPlace, user: str | None = None, *, dry_run: bool = False) -> InForce:
     """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot.
 
-    Args:
-        place: the journal.
-        user: whose earlier choices the answer mentions.
+    The answer mentions the earlier choices of a user. With `dry_run` only return the slot.
     """
+    if dry_run:
+        with _changeable(place) as journal:
+            return InForce(None if journal.writer() is not None else journal.head().next_slot)
     with suppress(JournalLocked), open_journal(place, write=True) as journal:
         _refuse_stale(journal, is_writer=True)  # again: what writers wrote down may say that a slot was drawn
         slot = journal.head().next_slot
@@ -162,12 +173,6 @@ def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
         journal.update_witness()
         return InForce(slot, None if user is None else view_user(journal, user).earlier_until(slot))
     return InForce(None)
-
-
-def next_boundary(place: JournalPlace) -> InForce:
-    """Return the slot from which on a change would be active that is requested now."""
-    with _changeable(place) as journal:
-        return InForce(None if journal.writer() is not None else journal.head().next_slot)
 
 
 @contextmanager
@@ -184,52 +189,7 @@ def _refuse_stale(journal: Journal, *, is_writer: bool = False) -> None:
     head = journal.head()
     if not is_writer and journal.writer() is not None and record.follows(head.digest):
         return
-    known = known_released(journal, head.committed, stated=head.copied, record=record)
-    refuse_stale(journal, head.committed, known, copied=head.copied)
-
-
-def _set(
-    place: JournalPlace,
-    user: str,
-    asked: Asked,
-    *,
-    known: bool | None = None,
-    dry_run: bool,
-    due_through: DueThrough | None = None,
-) -> InForce:
-    """Request a requirement; `known`: whether the user must be registered already, or must not."""
-    check_id(user)
-    with _changeable(place) as journal:
-        epoch = journal.head().epoch
-        windows = WindowReader(epoch.terms.slot_length_us)
-        key, level = _requirement(epoch.terms, asked, windows)
-        check_declared(key, epoch.terms.declared)
-        holds = journal.registry.holds(user)
-        if known and not holds:
-            raise NotRegistered("a registered user", "one who is not", "Use `add` for new users.")
-        if known is False and holds:
-            raise InvalidMembership(
-                "a user who is not registered yet", "one who is", "Use `set` to change a requirement."
-            )
-        wish = Change("set", user, key, level)
-        force = _ask(journal, wish, epoch.number, by_request=not holds, dry_run=dry_run, due_through=due_through)
-    force = force._replace(notes=windows.notes)
-    if dry_run or due_through is not None:
-        return force
-    done = put_in_force(place, user)
-    return force._replace(slot=done.slot, earlier_until=done.earlier_until)
-
-
-def _leave(place: JournalPlace, leaving: Change, dry_run: bool, due_through: DueThrough | None) -> InForce:
-    """Request that a registered user leaves, or that the id of a user who left is erased."""
-    check_id(leaving.user)
-    with _changeable(place) as journal:
-        registry = journal.registry
-        if not registry.holds(leaving.user) and not (leaving.action == "erase" and registry.remembers(leaving.user)):
-            remedy = "Check the id, letter by letter: `list` shows everybody."
-            raise NotRegistered("a registered user", "one who is not", remedy)
-        force = _ask(journal, leaving, dry_run=dry_run, due_through=due_through)._replace(earlier_until=None)
-    return force if dry_run or due_through is not None else force._replace(slot=put_in_force(place).slot)
+    refuse_stale(journal, head, record)
 
 
 def _ask(
@@ -257,10 +217,11 @@ def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key
     """Return the requirement that is stated, and the words it comes from."""
     table = terms.level_table or Levels.default()
     if not asked.is_one_way:
+        given = ", ".join(f"--{name}" for name in asked.given)
         raise InvalidMembership(
-            "--level, or --window (in slots, or a duration) with --epsilon, or --window with --privacy (words)",
-            ", ".join(f"--{name}" for name in asked.given) or "none of them",
-            "Give one of these; `wevent levels` shows the words.",
+            f"These options state no requirement: {given}." if given else "No requirement is stated.",
+            "Give --level, or --window (in slots, or a duration) with --epsilon, or --window with --privacy (words); `wevent "
+            "levels` shows the words.",
         )
     if asked.level is not None:
         return table.choose(asked.level).key, asked.level

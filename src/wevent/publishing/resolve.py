@@ -18,16 +18,14 @@ from wevent.people.membership import Change, Changes
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.importing import (
     Difference,
-    RequirementsFile,
-    digest_people,
     import_changes,
     import_users,
     is_imported,
-    read_unchanged,
+    preview,
+    read_wanted,
     registered,
 )
-from wevent.publishing.preview import preview
-from wevent.publishing.staleness import Settlement, plan_or_refuse, refuse_lost_changes
+from wevent.publishing.staleness import Settlement, plan_settling, refuse_lost_changes
 from wevent.settings import RunOptions, Settings
 from wevent.settings.values import calendar_slots
 from wevent.streams import SlotClock, declared_clock
@@ -38,42 +36,32 @@ _ONE_CHOICE = frozenset(("anchors", "unbiased"))  # class weights: an explicit v
 
 
 class ResolvedRun(NamedTuple):
-    """Configuration of a run.
+    """Configuration of a run."""
 
-    Attributes:
-        settings: with the pinned values where none is explicit.
-        clock: clock of the slots.
-        last: last slot; None: no end.
-        wanted: contents of the requirements file; None without one, or if it was imported already.
-        terms: configuration to pin.
-    """
-
-    settings: Settings
+    settings: Settings  # with the pinned values where none is explicit
     clock: SlotClock
-    last: int | None
-    wanted: Requirements | None
-    terms: Terms
+    last: int | None  # None: no end
+    wanted: Requirements | None  # contents of the requirements file; None without one, or if it was imported already
+    terms: Terms  # configuration to pin
 
 
 def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
     """Refuse a journal with seeded noise, whose releases protect no user, and an old copy, unless the options settle it.
 
-    Returns:
-        Charges for an old copy; None if it needs none. Nothing is stored.
+    Return the charges for an old copy; None if it needs none. Store nothing.
     """
     if journal.is_new:
         if options.released_through is not None:
-            received, remedy = f"no journal at {journal.name}", "Put the backup there first."
-            raise InvalidSettings("a restored backup for --released-through", received, remedy, key="released_through")
+            problem = f"--released-through is for a restored backup, and there is no journal at {journal.name}."
+            raise InvalidSettings(problem, "Put the backup there first.", key="released_through")
         return None
     if SEEDED in journal.head().unsafe:
         raise InvalidJournal(
-            "a journal with secure noise only",
-            f"one that ran with seeded noise ({journal.name})",
+            f"The journal ran with seeded noise ({journal.name}).",
             "Whoever knows the seed can undo it: publish into another journal (over the same people epsilons add up).",
             path=journal.name,
         )
-    plan = plan_or_refuse(journal, options)
+    plan = plan_settling(journal, options)
     if not options.accept_lost_changes and (plan is None or not plan.changes_lost):
         refuse_lost_changes(journal)
     return plan
@@ -82,20 +70,18 @@ def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
 def resolve(
     journal: Journal | None, settings: Settings, options: RunOptions, *, enrolling: bool = False
 ) -> ResolvedRun:
-    """Return the configuration of a run. Store nothing.
-
-    Args:
-        journal: None before there is one.
-        settings: settings of the stream.
-        options: options of the run.
-        enrolling: whether users may choose a level while it runs.
-    """
+    """Return the configuration of a run, during which users may choose a level if `enrolling`. Store nothing."""
     pinned = pinned_terms(journal)
-    settings = _keep_pinned(settings, pinned)
-    if enrolling:
-        settings = _offer_levels(settings, pinned)
-    clock, last = declared_clock(settings, _find_clock(journal, settings, enrolling=enrolling))
-    wanted = _read_wanted(settings, None if journal is None or pinned is None else journal.imported())
+    settings = _complete(settings, pinned, enrolling=enrolling)
+    clock_terms = pinned
+    if enrolling and journal is not None and not journal.is_new:
+        # A service may have taken events under the clock of a version that has no slot yet. The rule does not depend on
+        # events, since the clock would show it (spec 1).
+        begun = journal.head().epoch.terms
+        clock_terms = begun if begun.length_us == settings.slot_us else pinned
+    known = None if clock_terms is None else SlotClock(clock_terms.origin_us, clock_terms.length_us)
+    clock, last = declared_clock(settings, known)
+    wanted = read_wanted(settings, None if journal is None or pinned is None else journal.imported())
     keys = {_parse_class(text) for text in options.declare}
     if pinned is None:
         keys |= _first_classes(journal, settings, wanted, clock)
@@ -128,8 +114,7 @@ def must_begin(journal: Journal | None, terms: Terms, *, new_epoch: bool) -> boo
             key = min(undeclared)
             held = f"{key[0]},{Requirement.from_nano(*key).epsilon:g}"
             raise InvalidMembership(
-                "an epoch whose terms allow every requirement that registered people hold",
-                f"one that does not allow {held} (window, epsilon)",
+                f"Registered users hold {held} (window, epsilon), which the new epoch does not declare.",
                 f"Nothing was changed. Declare it with the epoch (--declare {held}).",
                 requirement=key,
             )
@@ -148,29 +133,44 @@ def begin(
 ) -> Difference:
     """Begin the first version or one that is asked for, or continue the active one; import the requirements file.
 
-    A version, and the changes that come with it, are stored in the transaction of its first slot (`Journal.begin`).
+    A version, and the changes that come with it, are stored in the transaction of its first slot (`Journal.begin`): new
+    numbers of levels (spec 10), then those of the file.
 
     Args:
-        journal: opened for writing, unless this is a dry run.
+        journal: opened for writing, unless this is a dry run, which stores nothing.
         terms: configuration to pin.
         new_epoch: whether terms other than the pinned ones begin a version.
         wanted: users who should be registered; None leaves the registry as it is.
         unsafe: notes on what weakens the guarantee.
-        allow_removals: whether many users may leave at once.
-        dry_run: whether to store nothing.
+        allow_removals, dry_run: as of `import_users`.
 
     Returns:
         Changes of the registry for `wanted` and for an edited level table.
     """
+    done = Difference()
     if not must_begin(journal, terms, new_epoch=new_epoch):
-        done = Difference()
         if wanted is not None:
             done = import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run)
         if not dry_run:
             journal.note_unsafe(unsafe)
         return done
     queued = 0 if journal.is_new else journal.registry.last_request()  # before anything is read: a later request stands
-    changes, done = _version_changes(journal, terms, wanted, allow_removals=allow_removals)
+    changes: Changes = []
+    pinned, table = pinned_terms(journal), terms.level_table
+    if pinned is not None and table is not None and pinned.levels != terms.levels:
+        changes = [
+            Change("set", user, table.choose(level).key, level)
+            for user, (held, level) in registered(journal).items()
+            if level is not None and table.choose(level).key != held
+        ]
+    relevelled = len(changes)
+    if wanted is not None:
+        more, done = import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
+        changes = [*changes, *more] if len(changes) else more
+    if len(changes):
+        versions = with_version(journal, terms)
+        first = None if len(versions) == 1 else versions[-1].first + 1  # changes follow the first slot of a version
+        done = replace(done, relevelled=relevelled, preview=preview(journal, changes, versions, first))
     if not dry_run:
         journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, queued)
     return done
@@ -184,12 +184,16 @@ def with_version(journal: Journal | None, terms: Terms) -> list[Epoch]:
     return [*epochs, Epoch(len(epochs) + 1, journal.head().next_slot, terms)]
 
 
-def _keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
+def _complete(settings: Settings, pinned: Terms | None, *, enrolling: bool) -> Settings:
     """Return settings with the pinned options, stream and unregistered users where none are explicit.
 
     Defaults are for new journals. Cells, clock and levels must be explicit: events and requirements are read with them. If
-    another mechanism is explicit, the options that belong to a mechanism start from its defaults.
+    another mechanism is explicit, the options that belong to a mechanism start from its defaults. Where users may choose a
+    level, the default levels are offered, unless others are declared or the journal has gone without.
     """
+    default = Levels.default()
+    if enrolling and settings.levels is None and (pinned is None or pinned.levels == levels_to_plain(default)):
+        settings = replace(settings, levels=default)
     if pinned is None:
         return settings
     other = "mechanism" in settings.said and settings.mechanism != pinned.mechanism
@@ -199,42 +203,10 @@ def _keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
     return replace(settings, **{name: getattr(pinned, name) for name in (*kept, *_KEPT) if name not in settings.said})
 
 
-def _offer_levels(settings: Settings, pinned: Terms | None) -> Settings:
-    """Return settings with the default levels, unless others are declared or the journal has gone without."""
-    default = Levels.default()
-    if settings.levels is not None or (pinned is not None and pinned.levels != levels_to_plain(default)):
-        return settings
-    return replace(settings, levels=default)
-
-
-def _find_clock(journal: Journal | None, settings: Settings, *, enrolling: bool) -> SlotClock | None:
-    """Return the clock to continue with, None if there is none.
-
-    A service continues with the clock of a version that has no slot yet: it may have taken events under it. The rule
-    does not depend on events, since the clock would show it (spec 1).
-    """
-    terms = pinned_terms(journal)
-    if enrolling and journal is not None and not journal.is_new:
-        begun = journal.head().epoch.terms
-        terms = begun if begun.length_us == settings.slot_us else terms
-    return None if terms is None else SlotClock(terms.origin_us, terms.length_us)
-
-
-def _read_wanted(settings: Settings, imported: bytes | None) -> Requirements | None:
-    """Return the contents of the requirements file, None without one; a file that was imported is not read again."""
-    if settings.people is not None:
-        wanted = digest_people(settings.people, settings.levels)
-        return None if wanted.digest == imported else wanted
-    file = RequirementsFile.from_settings(settings)
-    if file is None or (imported is not None and file.digest() == imported):
-        return None
-    return read_unchanged(file)
-
-
 def _parse_class(text: str) -> Key:
     window, _, epsilon = text.partition(",")
     if not window.strip().isdecimal() or not epsilon:
-        raise InvalidMembership("WINDOW,EPSILON to declare", repr(text), "Write for example 40,0.5.")
+        raise InvalidMembership(f"--declare takes WINDOW,EPSILON, not {text!r}.", "Write for example 40,0.5.")
     return Requirement(int(window), epsilon.strip()).key
 
 
@@ -246,8 +218,8 @@ def _first_classes(
     if journal is not None and (wanted is None or is_imported(journal, wanted, clock.length_us)):
         keys |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
     if not keys and not (settings.is_live and settings.levels is not None):  # users who come can choose a level
-        remedy = "Give --requirements with one row per user."
-        raise InvalidSettings("requirements for a new journal", "none", remedy, key="requirements")
+        problem = "There are no requirements for a new journal."
+        raise InvalidSettings(problem, "Give --requirements with one row per user.", key="requirements")
     return keys
 
 
@@ -273,27 +245,3 @@ def _make_terms(settings: Settings, clock: SlotClock, keys: Iterable[Key], pinne
         unknown_users=settings.unknown_users,
         **option_values(complete(find_mechanism(settings.mechanism), Options(**option_values(settings)))),
     )
-
-
-def _version_changes(
-    journal: Journal, terms: Terms, wanted: Requirements | None, *, allow_removals: bool
-) -> tuple[Changes, Difference]:
-    """Return the changes that come with a version: new numbers of levels (spec 10), then those of a file."""
-    changes: Changes = []
-    done = Difference()
-    pinned, table = pinned_terms(journal), terms.level_table
-    if pinned is not None and table is not None and pinned.levels != terms.levels:
-        changes = [
-            Change("set", user, table.choose(level).key, level)
-            for user, (held, level) in registered(journal).items()
-            if level is not None and table.choose(level).key != held
-        ]
-    relevelled = len(changes)
-    if wanted is not None:
-        more, done = import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
-        changes = [*changes, *more] if len(changes) else more
-    if len(changes):
-        versions = with_version(journal, terms)
-        first = None if len(versions) == 1 else versions[-1].first + 1  # changes follow the first slot of a version
-        done = replace(done, relevelled=relevelled, preview=preview(journal, changes, versions, first))
-    return changes, done

@@ -1,36 +1,43 @@
-"""From settings to a running publication, in numbered steps.
+"""From settings to a running publication, in numbered steps; and `wevent.publish`, the command for programs.
 
 The order makes a failed start harmless: nothing is pinned before the first slot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from wevent.errors import InvalidSettings
-from wevent.journal import Journal, JournalPlace, open_journal
+from wevent.core.requirements import Requirement
+from wevent.counting.cells import Cells
+from wevent.errors import InvalidInput, InvalidSettings
+from wevent.journal import Journal, JournalPlace, PostgresPlace, open_journal
 from wevent.noise import SecureNoise
-from wevent.outputs import Output, open_output, refuse_dropping, refuse_same_file
+from wevent.outputs import KeptOutput, Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.release_table import ReleaseTable, read_releases
-from wevent.publishing.configuration import read_config
-from wevent.publishing.due import DueMoments, due_moments
+from wevent.publishing.configuration import PUBLISHING, cells_file, load_settings, read_config
 from wevent.publishing.event_stores import open_input, open_sweeper
 from wevent.publishing.importing import Difference, import_changes
-from wevent.publishing.loop import Progress, Publication, Running, Summary
+from wevent.publishing.loop import DueMoments, Progress, Publication, Running, Summary, due_moments
 from wevent.publishing.resolve import begin, check_journal, pinned_terms, resolve
 from wevent.publishing.shutdown import ForcedShutdown, Stop, Stopped, forbid_core_dumps
-from wevent.publishing.staleness import Settlement, refuse_lost_changes, store_settlement
+from wevent.publishing.staleness import refuse_lost_changes, store_settlement
 from wevent.settings import RunOptions, Settings
-from wevent.settings.loading import cells_file
 from wevent.streams import SlotClock, Source
+from wevent.streams.frames import frame_name, is_frame, load_frame
 from wevent.streams.inputs import find_files
 from wevent.streams.rejections import Rejections
 
 _FILE_BATCH = 256  # slots that file input may commit at once
+
+Events = Any
+"""A path, a glob, several of them; or a frame: pandas, Polars (also lazy), Arrow (table, batch, reader), DuckDB relation."""
+
+Moment = str | datetime
 
 SourceFactory = Callable[[Settings, SlotClock, int | None], Source]
 """Opens the source of a stream, given its clock and its last slot (None: no end)."""
@@ -64,21 +71,79 @@ class RunReport:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who wants to be told of a run while it goes on.
+    """Callbacks of a run."""
 
-    Attributes:
-        imported: told what the requirements file changes in a journal that exists, before the first slot.
-        told: told what the operator should know, a sentence each: durations that were rounded, classes of one.
-        begun: told the first slot and the last there will be (None: no end).
-        committed: told the last committed slot, before anything of it goes out.
-        progress: told after every commit, when it is out.
+    imported: Callable[[Difference], None] = lambda difference: None  # changes of a journal that exists, before slots
+    told: Callable[[str], None] = lambda sentence: None  # sentences for the operator: rounded durations, classes of one
+    begun: Progress = lambda first, last: None  # the first slot and the last there will be (None: no end)
+    committed: Callable[[int], None] = lambda slot: None  # the last committed slot, before anything of it goes out
+    progress: Progress = lambda slot, last: None  # after every commit, when it is out
+
+
+def publish(
+    events: Events | None = None,
+    *,
+    config: Path | str | None = None,
+    slot: str | timedelta | None = None,
+    start: Moment | None = None,
+    end: Moment | int | None = None,
+    cells: int | str | Path | Sequence[Any] | Cells | None = None,
+    requirements: Path | str | Mapping[Any, Requirement] | Any | None = None,
+    journal: Path | str | PostgresPlace | None = None,
+    out: Path | str | None = None,
+    options: RunOptions | None = None,
+    **settings: Any,
+) -> RunReport:
+    """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
+
+    A second call resumes after a crash, or continues with more events, and never draws a slot twice. Every slot from start to
+    end is published, empty ones too. Cells and clock must be declared: events must not decide what is published.
+
+    Args:
+        events: files (a path, a glob, or several), or a data frame with the columns time, user and cell: pandas, Polars,
+            Arrow or a DuckDB relation, read as its Parquet file would be and copied in memory only. A path that ends in .toml
+            is a configuration file. None: the settings name inputs.
+        config: a TOML file with settings, as of `wevent publish --config`.
+        slot: slot length, such as "10min".
+        start: start of slot 1, such as 2026-01-01T00:00:00Z; with its offset, unless `timezone` is given. A journal that
+            exists has it already.
+        end: end of the last slot.
+        cells: the declared cells: a number, labels, or a file of them.
+        requirements: requirements of users: a file, a frame with the same columns, or a mapping of users to requirements. A
+            journal that has users needs none.
+        journal: the journal, created if it does not exist: a file, or postgresql://…
+        out: a second place for releases: a .ndjson, .csv or .parquet file, or "-" for standard output, which is the default
+            without `events`.
+        options: options of this run; a journal that drops slots (`keep`) needs `out`.
+        **settings: other settings by key, on top of the file's: mechanism, neighbours, timezone, time_column, …
+
+    Returns:
+        A report of the run; `.releases()` are the releases.
+
+    Raises:
+        WeventError: one clear sentence; nothing is lost or half-written.
     """
-
-    imported: Callable[[Difference], None] = lambda difference: None
-    told: Callable[[str], None] = lambda sentence: None
-    begun: Callable[[int, int | None], None] = lambda first, last: None
-    committed: Callable[[int], None] = lambda slot: None
-    progress: Progress = lambda slot, last: None
+    if options is not None and not isinstance(options, RunOptions):
+        problem = f"options must be RunOptions, not {type(options).__name__}."
+        raise InvalidSettings(problem, "Write options=wevent.RunOptions(new_epoch=True).", key="options")
+    if config is None and isinstance(events, (str, Path)) and str(events).lower().endswith(".toml"):
+        config, events = events, None
+    named = {"slot": slot, "start": start, "end": end, "cells": cells, "journal": journal, "out": out}
+    given = {**settings, **named, "requirements": requirements}
+    framed = events is not None and is_frame(events)
+    if events is not None:
+        if settings.get("inputs") is not None:
+            raise InvalidSettings("Both events and inputs are given.", "Pass events once.", key="inputs")
+        given["inputs"] = None if framed else _paths(events)
+    chosen = load_settings(config, given, PUBLISHING, framed=framed)
+    if events is not None and chosen.start_auto:
+        fix = "Declare start and end: the clock is never read from the events, which it would show."
+        raise InvalidSettings("start must be declared, not 'auto'.", fix, key="start")
+    if framed:
+        columns = {**chosen.columns, "time": chosen.slot_column or chosen.time_column}
+        chosen = replace(chosen, frame=load_frame(events, [*columns.values()]))
+    output = KeptOutput() if events is not None and chosen.out is None else None
+    return run(chosen, options or RunOptions(), settings_files(config, cells), output=output)
 
 
 def run(
@@ -95,10 +160,8 @@ def run(
     """Publish under checked settings.
 
     Args:
-        settings: of the stream.
-        options: options of the run.
+        settings, options, watch: of the stream, of the run, and callbacks.
         read: files that the settings were read from, and what each is: releases must not go there.
-        watch: who is told.
         output: where releases go; None: where the settings say.
         source_of: where events come from; the settings say, unless a service receives them.
         enrolling: whether people may choose a level while it runs: levels are then offered in any case, and all of them
@@ -106,7 +169,10 @@ def run(
         due_of: when releases go out; the settings say, unless events come through something that takes its time.
     """
     watch = watch or Watch()
-    place = _journal_place(settings)
+    place = settings.journal
+    assert place is not None, "settings of a publication name a journal"
+    if isinstance(place, Path) and not place.parent.is_dir():
+        raise InvalidSettings(f"There is no folder for the journal {place}.", "Make the folder first.", key="journal")
     forbid_core_dumps()
     with ForcedShutdown(place) as shutdown, Stop() as stop, ExitStack() as at_end:
         stop.call(shutdown.request)  # also while the journal is opened: its database may not answer
@@ -116,6 +182,7 @@ def run(
         )
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         plan = check_journal(journal, options)
+        known = 0 if journal.is_new else journal.head().committed
         # 3. The settings agree with the pinned ones, and the input can be opened. Nothing is stored. Requirements files and
         #    Spark may take a while: a signal interrupts them.
         try:
@@ -124,13 +191,11 @@ def run(
                 refuse_same_file(settings.out, _own_files(journal, settings, read))
                 source = source_of(settings, clock, last)
         except Stopped:
-            committed = 0 if journal.is_new else journal.head().committed
-            stopped = Summary(committed + 1, committed, 0, interrupted=True)
-            return RunReport(stopped, None, Rejections().totals(), [], place)
+            return RunReport(Summary(known + 1, known, 0, interrupted=True), None, Rejections().totals(), [], place)
         # 4. The output can be used: it holds this journal's releases or none. Nothing is written.
         output = open_output(settings.out) if output is None else output
         refuse_dropping(output, options.keep)
-        output.check(journal, _known_slots(journal, plan))
+        output.check(journal, plan.batch.records[-1].slot if plan is not None and plan.batch.records else known)
         # 5. Slots that were released elsewhere are charged, now that a wrong output is ruled out (spec 10). A version and its
         #    registry changes are stored with its first slot.
         if plan is not None:
@@ -191,35 +256,30 @@ def run(
 
 
 def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:
-    """The files that settings are read from, and what each is."""
+    """Return the files that settings are read from, and what each is."""
     cells = cells if cells is not None or config is None else read_config(config).get("cells")
     files = [("the configuration file", config), ("the file of cells", cells_file(cells))]
     return [(kind, Path(file)) for kind, file in files if file is not None]
 
 
-def _journal_place(settings: Settings) -> JournalPlace:
-    if settings.journal is None:
-        raise InvalidSettings(
-            "a journal", "none", "Give --journal, or journal = … in the configuration file.", key="journal"
+def _paths(events: Any) -> tuple[str, ...]:
+    paths = (events,) if isinstance(events, (str, Path)) else events
+    if not isinstance(paths, (list, tuple)) or not paths or not all(isinstance(path, (str, Path)) for path in paths):
+        raise InvalidInput(
+            f"Events are files or a data frame of pandas, Polars, Arrow or DuckDB, not {frame_name(events)}.",
+            "Give a path, a list of paths, or one frame with the columns time, user and cell.",
+            path=None,
         )
-    if isinstance(settings.journal, Path) and not settings.journal.parent.is_dir():
-        raise InvalidSettings(
-            "a journal in an existing folder", f"{settings.journal}", "Make the folder first.", key="journal"
-        )
-    return settings.journal
+    if "-" in map(str, paths):
+        problem = "Events are files or a data frame, not '-'."
+        raise InvalidInput(problem, "Live lines are for the command: wevent publish -.", path="-")
+    return tuple(map(str, paths))
 
 
 def _own_files(journal: Journal, settings: Settings, read: Iterable[tuple[str, Path]]) -> list[tuple[str, Path]]:
-    """Every file that a run reads or keeps, and what it is: releases must not go there."""
+    """Return every file that a run reads or keeps, and what it is: releases must not go there."""
     inputs = [] if settings.is_live else find_files(settings.inputs)
     files = [("the journal or a file beside it", file) for file in journal.files()]
     files += [("an input", Path(file)) for file in inputs]
     people = [] if settings.requirements is None else [("the requirements file", settings.requirements)]
     return [*files, *read, *people]
-
-
-def _known_slots(journal: Journal, plan: Settlement | None) -> int:
-    """The last slot that the journal knows, or will know once it is settled."""
-    if plan is not None and plan.batch.records:
-        return plan.batch.records[-1].slot
-    return 0 if journal.is_new else journal.head().committed

@@ -86,10 +86,8 @@ class ForcedShutdown:
 
     A statement that waits for a frozen server waits for ever. A timeout must not end a slot that is being drawn or stored,
     since the next run would draw it again (spec 10). Therefore only a signal together with a database that does not answer
-    ends the process, which no draw influences. The next run reads the outcome of an open commit before it draws.
-
-    Args:
-        place: the journal. Nothing happens for one in a file.
+    ends the process, which no draw influences. The next run reads the outcome of an open commit before it draws. Nothing
+    happens for a journal in a file.
     """
 
     def __init__(self, place: JournalPlace) -> None:
@@ -127,8 +125,8 @@ class ForcedShutdown:
     def _end(self) -> NoReturn:
         """Exit at once: threads that wait for the database cannot be ended and would block the interpreter."""
         sentence = (
-            f"Error: Expected the database of the journal to answer before the end; received nothing ({self._place}). Ended "
-            "as asked without it: what is committed is intact, and the next run reads the outcome of the last slot first."
+            f"Error: The database of the journal does not answer ({self._place}). The run ended as asked without it: what is "
+            "committed is intact, and the next run reads the outcome of the last slot first."
         )
         logging.shutdown()
         sys.stdout.flush()

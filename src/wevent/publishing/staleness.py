@@ -1,4 +1,4 @@
-"""Stale journals: detect an old copy, and charge the slots that another copy released (spec 10 and 15.1).
+"""Stale journals: detect an old copy, charge the slots that another copy released, restore a backup (spec 10 and 15.1).
 
 The witness shows the last slot and the registry that were committed here; a copy made by `wevent backup` is marked inside.
 A journal and a witness that were rolled back together are not detected.
@@ -7,91 +7,73 @@ A journal and a witness that were rolled back together are not detected.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from wevent.core.limits import MAX_WINDOW
 from wevent.core.requirements import Population, Requirement
-from wevent.errors import InvalidOption, InvalidPopulation, StaleJournal
+from wevent.errors import InvalidJournal, InvalidOption, InvalidPopulation, StaleJournal, StorageFailed
 from wevent.journal import Journal
-from wevent.journal.place import is_address
+from wevent.journal.backup import copy_backup, move_in, put_aside, remove_partial, to_one_file
+from wevent.journal.place import JournalPlace, is_address, journal_file
 from wevent.journal.rebuild import rebuild_publisher
-from wevent.journal.record import Batch, Group, Record, Revision
+from wevent.journal.record import NO_REVISION, Batch, Group, Head, Hook, Record, Revision, no_hook
+from wevent.journal.sqlite_journal import SqliteJournal
 from wevent.journal.terms import class_history, hash_versions
-from wevent.journal.witness import WitnessRecord
+from wevent.journal.witness import WitnessFile, WitnessRecord, read_witness, release_witness, take_witness, witness_path
 from wevent.people.classes import Restore, to_requirements
 from wevent.publisher.publisher import Publisher
-from wevent.settings import RestoreOptions as Stated
+from wevent.publishing.event_stores import open_sweeper
+from wevent.settings import RestoreOptions
 
 _log = logging.getLogger("wevent.publishing.staleness")
 _MAX_LOST = 1_000_000  # slots that one settlement charges: each is stored
 
 
 class Settlement(NamedTuple):
-    """Effect of slots that were released elsewhere.
+    """Effect of slots that were released elsewhere."""
 
-    Attributes:
-        batch: these slots, charged.
-        restore: what they leave in doubt, None: nothing.
-        changes_lost: whether changes of the registry may be lost.
-    """
-
-    batch: Batch
-    restore: Restore | None = None
-    changes_lost: bool = False
+    batch: Batch  # these slots, charged
+    restore: Restore | None = None  # what they leave in doubt
+    changes_lost: bool = False  # whether changes of the registry may be lost
 
 
-def settle_stale(journal: Journal, stated: Stated) -> int:
-    """Refuse a stale journal, or settle it as the operator states.
-
-    Args:
-        journal: opened for writing.
-        stated: statements of the operator.
-
-    Returns:
-        The number of slots that were charged because they were released elsewhere.
+def settle_stale(journal: Journal, stated: RestoreOptions) -> int:
+    """Refuse a stale journal, or settle it as the operator states; return the number of slots charged.
 
     Raises:
         StaleJournal: if the journal is, or may be, behind what was released and nothing (or too little) is stated.
     """
-    plan = plan_or_refuse(journal, stated)
+    plan = plan_settling(journal, stated)
     slots = 0 if plan is None else store_settlement(journal, plan)
     if stated.accept_lost_changes:
         journal.accept_lost_changes()
     return slots
 
 
-def plan_or_refuse(journal: Journal, stated: Stated) -> Settlement | None:
-    """Return what is to be stored before a journal may go on, None if nothing is. Store nothing.
-
-    Raises:
-        StaleJournal: as of `settle_stale`.
-    """
-    if stated.released_through is not None:
-        return plan_settling(journal, stated.released_through, stated)
+def plan_settling(journal: Journal, stated: RestoreOptions) -> Settlement | None:
+    """Return what `settle_stale` would store, None if nothing. Refuse what it refuses, and store nothing."""
     head = journal.load().head  # a damaged journal is said to be damaged, not stale
-    known = known_released(journal, head.committed, stated=head.copied)
-    refuse_stale(journal, head.committed, known, copied=head.copied)
-    return None
-
-
-def refuse_lost_changes(journal: Journal) -> None:
-    """Refuse to publish while changes of the registry may be lost (spec 15.1, table).
-
-    Raises:
-        StaleJournal: with both ways out.
-    """
-    if journal.changes_lost:
-        raise StaleJournal(
-            "the registry as it was after the last release",
-            "a backup that may lack changes of it",
-            "Users who left, were erased or chose a stricter level after the backup would be counted as before. Import the "
-            "registry again (wevent users JOURNAL import FILE), or go on without these changes (--accept-lost-changes).",
-            committed=journal.head().committed,
-            released=None,
-        )
+    through = stated.released_through
+    if through is None:
+        refuse_stale(journal, head)
+        return None
+    if through - head.committed > _MAX_LOST:
+        problem = f"Slot {through} is more than {_MAX_LOST:,} slots after the journal's last one ({head.committed})."
+        fix = "State the number of the last slot that was released (--released-through), not a time."
+        raise InvalidOption(problem, fix, option="released_through")
+    known = _known_released(journal, head.committed, stated=True)
+    if through < known <= head.committed and not head.copied:
+        problem = f"The journal knows every slot that was released: it ends with slot {head.committed}."
+        raise _refusal(journal, problem, known, "Nothing is to be settled: leave --released-through out.")
+    if through < known:
+        problem = f"Slot {through} is not the last one that was released: state --released-through {known} or later."
+        raise _refusal(journal, problem, known)
+    return _find_doubts(journal, _charge_elsewhere(journal, through), stated)
 
 
 def store_settlement(journal: Journal, plan: Settlement) -> int:
@@ -106,71 +88,31 @@ def store_settlement(journal: Journal, plan: Settlement) -> int:
     return len(batch.records)
 
 
-def plan_settling(journal: Journal, released_through: int, stated: Stated) -> Settlement:
-    """Return what `settle_stale` would store. Store nothing.
-
-    Raises:
-        StaleJournal: if too little is stated.
-    """
-    head = journal.load().head
-    _check_numbers(stated, head.committed)
-    known = known_released(journal, head.committed, stated=True)
-    if released_through < known <= head.committed and not head.copied:
-        raise StaleJournal(
-            "a journal that is behind what was released, for --released-through",
-            f"one that knows every slot up to {head.committed}",
-            "Nothing is to be settled: leave --released-through out.",
-            committed=head.committed,
-            released=known,
-        )
-    if released_through < known:
-        raise _stale(journal, f"--released-through {known} or later", f"{released_through}", head.committed, known)
-    return _find_doubts(journal, _charge_elsewhere(journal, released_through), stated)
-
-
-def _check_numbers(stated: Stated, committed: int) -> None:
-    """Refuse statements that contradict each other or cannot be true.
-
-    Raises:
-        InvalidOption: naming the option.
-    """
-    window, through = stated.widest_window, stated.released_through or 0
-    if window is not None and stated.same_settings:
-        raise InvalidOption(
-            "--same-settings or --widest-window",
-            "both",
-            "If settings changed after the backup, state only the widest window ever declared.",
-            option="same_settings",
-        )
-    if window is not None and window > MAX_WINDOW:
-        raise InvalidOption(
-            f"a widest window of at most {MAX_WINDOW} slots",
-            f"{window}",
-            "State the widest window ever declared, in slots.",
-            option="widest_window",
-        )
-    if through - committed > _MAX_LOST:
-        raise InvalidOption(
-            f"at most {_MAX_LOST} slots after the journal's last one ({committed})",
-            f"--released-through {through}",
-            "State the number of the last slot that was released, not a time.",
-            option="released_through",
+def refuse_lost_changes(journal: Journal) -> None:
+    """Refuse to publish while changes of the registry may be lost (spec 15.1, table)."""
+    if journal.changes_lost:
+        raise _refusal(
+            journal,
+            "The journal was restored from a backup that may lack changes of the registry.",
+            fix="Users who left, were erased or chose a stricter level after the backup would be counted as before. Import "
+            "the registry again (wevent users JOURNAL import FILE), or go on without these changes (--accept-lost-changes).",
         )
 
 
-def refuse_stale(journal: Journal, committed: int, known: int, *, copied: bool) -> None:
+def refuse_stale(journal: Journal, head: Head, record: WitnessRecord | None = None) -> None:
     """Refuse a backup, and a journal that knows fewer slots than were released.
 
-    Raises:
-        StaleJournal: if it is one.
+    A publisher may write the journal meanwhile: then `record` is what the witness showed before `head` was read.
     """
-    if copied:
-        raise _stale(journal, "a journal", f"a backup that ends with slot {committed}", committed, None)
-    if known > committed:
-        raise _stale(journal, f"a journal that knows slot {known}", f"one that ends with {committed}", committed, known)
+    known = _known_released(journal, head.committed, stated=head.copied, record=record)
+    if head.copied:
+        raise _refusal(journal, f"The journal is a backup that ends with slot {head.committed}.")
+    if known > head.committed:
+        problem = f"The witness of the journal knows slot {known}, but the journal ends with slot {head.committed}."
+        raise _refusal(journal, problem, known)
 
 
-def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
+def _find_doubts(journal: Journal, batch: Batch, stated: RestoreOptions) -> Settlement:
     """Return a settlement with what the slots of a batch leave in doubt (spec 15.1, table).
 
     If the witness has the last of these slots with the versions and the registry of the backup, nothing is in doubt.
@@ -199,29 +141,21 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
             if_same = (
                 "" if has_others else "If settings did not change after the backup, say --same-settings. Otherwise "
             )
-            raise StaleJournal(
-                f"a witness of this journal that reaches slot {through} and has the settings of the backup",
-                "one with other settings" if has_others else "none",
-                f"{if_same}nobody is counted for the widest window ever declared: state it (--widest-window SLOTS), "
-                "epochs after the backup included.",
-                committed=committed,
-                released=through,
+            problem = f"No witness shows whether slot {through} had the settings of the backup."
+            if has_others:
+                problem = "The witness of this journal shows other settings than the backup has."
+            fix = (
+                f"{if_same}nobody is counted for the widest window ever declared: state it (--widest-window SLOTS), epochs "
+                "after the backup included."
             )
+            raise _refusal(journal, problem, through, fix)
         silent_through = through + max(classes.max_window, stated.widest_window)
     doubted = tuple(sorted(classes.version_at(through).classes))
     return Settlement(batch, Restore(through, silent_through, doubted), changes_lost=True)
 
 
-def known_released(
-    journal: Journal, committed: int, *, stated: bool = False, record: WitnessRecord | None = None
-) -> int:
+def _known_released(journal: Journal, committed: int, *, stated: bool, record: WitnessRecord | None = None) -> int:
     """Return the last slot that the witness shows, 0 if it shows nothing of this journal.
-
-    Args:
-        journal: opened for reading or writing.
-        committed: its last slot.
-        stated: whether the operator states through which slot releases went out.
-        record: what the witness showed before `committed` was read, for a journal that a publisher may write meanwhile.
 
     Raises:
         StaleJournal: if two copies drew the same slots. Unless the slot is stated, also if the witness is missing, shows
@@ -230,26 +164,22 @@ def known_released(
     record = record or journal.witnessed()
     if record.journal != journal.identity:
         if not stated and (committed or not record.is_readable):
-            raise _stale(
-                journal, f"the witness of this journal beside it ({journal.witness_name})", "none", committed, None
-            )
+            problem = f"There is no witness of this journal beside it ({journal.witness_name})."
+            raise _refusal(journal, problem)
         return max((slot for identity, slot in record.earlier if identity == journal.identity), default=0)
     chain = journal.chain_at(record.committed)
     if chain is None and 0 < record.committed < committed and not stated:
-        raise _stale(
-            journal, f"a journal that keeps slot {record.committed}", "one that dropped it", committed, record.committed
-        )
+        problem = f"The witness shows slot {record.committed}, which the journal dropped."
+        raise _refusal(journal, problem, record.committed)
     if chain is not None and chain.hex() != record.chain and not journal.is_elsewhere(record.committed):
-        raise StaleJournal(
-            f"the journal that committed slot {record.committed} here",
-            "a copy that went on by itself",
-            "Two copies drew the same slots, so their epsilons add up: go on with the journal that was used here.",
-            committed=committed,
-            released=record.committed,
+        problem = (
+            f"This is not the journal that committed slot {record.committed} here, but a copy that went on by itself."
         )
+        fix = "Two copies drew the same slots, so their epsilons add up: go on with the journal that was used here."
+        raise _refusal(journal, problem, record.committed, fix)
     if record.committed <= committed and _lacks_changes(record, journal.registry.revision()) and not stated:
-        shown = f"the changes of the registry that {journal.witness_name} shows"
-        raise _stale(journal, shown, "a copy without them", committed, record.committed)
+        problem = f"The journal lacks changes of the registry that {journal.witness_name} shows."
+        raise _refusal(journal, problem, record.committed)
     return record.committed
 
 
@@ -259,33 +189,23 @@ def _lacks_changes(record: WitnessRecord, revision: Revision) -> bool:
     return record.revision.number > revision.number or is_other
 
 
-def _stale(journal: Journal, expected: str, received: str, committed: int, released: int | None) -> StaleJournal:
-    """What is said of an old copy, with what can be done: a database is restored with its own tools."""
+def _refusal(journal: Journal, problem: str, released: int | None = None, fix: str | None = None) -> StaleJournal:
+    """Return the error for a stale journal; by default with the fix for old copies, which depends on what restores them."""
     to = "to publish or serve" if is_address(journal.name) else "to `wevent restore BACKUP JOURNAL` or to publish"
-    return StaleJournal(
-        expected,
-        received,
+    fix = fix or (
         f"Say through which slot releases ever went out (--released-through SLOT, {to}). Those slots are charged with the "
-        "most they could have cost and never drawn again.",
-        committed=committed,
-        released=released,
+        "most they could have cost and never drawn again."
     )
+    return StaleJournal(problem, fix, committed=journal.head().committed, released=released)
 
 
 def _charge_elsewhere(journal: Journal, through: int) -> Batch:
-    """Charges for the slots that another copy of the journal released, which are never drawn (spec 10).
+    """Return charges for the slots that another copy of the journal released, through M, which are never drawn (spec 10).
 
     ▲ What they cost is unknown, but the gate held there too: whatever the slots up to M charged a class, a window that
     ends in M held at most ε. So no suffix of them cost more than what M's window has left when only the known charges
     are counted. All of that is charged in slot M itself, the last to leave any later window: every later window that
     holds some of the unknown slots holds M. The earlier ones are marked and charged nothing, so no window exceeds ε.
-
-    Args:
-        journal: opened for writing.
-        through: M, the last slot that ever went out.
-
-    Returns:
-        What `Journal.take_over` stores; without records if the journal knows every slot up to M.
     """
     loaded = journal.load()
     publisher = rebuild_publisher(loaded, journal.epochs(), None)
@@ -320,3 +240,142 @@ def _charged_rows(publisher: Publisher, live: Iterable[Requirement]) -> list[Req
             continue
         known.append(row)
     return known
+
+
+class Restored(NamedTuple):
+    """Result of a restore: public numbers, and names of files."""
+
+    backup_through: int  # last slot of the backup
+    released_through: int  # last slot that is known or charged now
+    members: int  # number of registered users
+    in_doubt_through: int | None  # last slot in which users are counted in stricter classes because of the restore
+    silent_through: int | None  # last slot in which nobody is counted, because settings may be lost
+    changes_lost: bool  # whether changes of the registry may be lost, and the loss was not accepted
+    put_aside: list[Path]  # the old files
+
+
+def restore(backup: Path, journal: JournalPlace, stated: RestoreOptions, at: Hook = no_hook) -> Restored:
+    """Put a backup in place of a journal that is damaged, missing or older, and settle it (spec 10).
+
+    After a crash at any step `publish` refuses what is there, and the same command completes the restore. The backup is
+    only read. `at` is called at each labelled step.
+
+    Raises:
+        JournalLocked: if a process publishes into the journal.
+        StaleJournal: if too little is stated, the backup is of another journal, or there is nothing to restore.
+        InvalidInput, InvalidJournal: if the backup is none, damaged or newer.
+        StorageFailed: if files cannot be copied or renamed.
+    """
+    journal = Path(os.path.realpath(journal_file(journal, "wevent restore")))
+    if not journal.parent.is_dir():
+        raise StorageFailed(
+            f"There is no folder for {journal}.", "Make the folder first, or check the path.", path=str(journal)
+        )
+    witness = take_witness(journal)  # 1. the only writer
+    try:
+        _refuse_swapped(backup, journal, witness)
+        through, shown = stated.released_through, witness.before.committed
+        if through is None:
+            hint = f"; {witness.path.name} knows of slot {shown}, so it is that one or later" if shown else ""
+            raise StaleJournal(
+                "--released-through SLOT, the last slot that ever went out, is missing.",
+                f"It is the last one in your output, or what the receivers of the releases have{hint}. A later one costs "
+                "accuracy, never privacy.",
+            )
+        copy = copy_backup(backup, journal)  # 2. a copy of the backup, which is whole and of this journal
+        at("copied")
+        identity, end, chain = _check_copy(copy, backup, witness)
+        _refuse_sound(journal, identity, end)  # 3. what is there is worse than the backup
+        if through < end:
+            problem = f"The backup knows slot {end}: state --released-through {end} or later, not {through}."
+            raise StaleJournal(problem, "Say the last slot that ever went out.")
+        with SqliteJournal(copy, held=witness) as source:
+            plan_settling(source, stated)  # enough is stated
+        to_one_file(copy)
+        at("checked")
+        # 4. from here on a missing journal is noticed
+        _announce(witness, identity, through, chain if through == end else "")
+        at("announced")
+        moved = put_aside(journal)  # 5. the old one and its write-ahead log are out of the way
+        at("put aside")
+        move_in(copy, journal)  # 6. the backup is in its place, and knows that it is a copy
+        at("moved in")
+        with SqliteJournal(journal, held=witness) as restored:  # 7. charged, and open again
+            settle_stale(restored, stated)
+            at("settled")
+            with ExitStack() as stack:
+                open_sweeper(journal, stack, is_live=False, is_service=False)(through)
+            doubts = [found for found in restored.registry.restores() if found.slot == through]
+            in_doubt = max((through + key[0] - 1 for found in doubts for key in found.doubted), default=None)
+            silent = max((found.silent_through for found in doubts), default=0) or None
+            members = sum(restored.registry.sizes().values())
+            return Restored(end, through, members, in_doubt, silent, restored.changes_lost, moved)
+    finally:
+        remove_partial(journal)
+        release_witness(witness)
+
+
+def _refuse_swapped(backup: Path, journal: Path, witness: WitnessFile) -> None:
+    """Refuse a journal in use as the backup, and its backup as the place: both would be journals then, and go on."""
+    if witness.before.committed or not read_witness(witness_path(backup)).committed or not journal.exists():
+        return
+    try:
+        with SqliteJournal(journal) as there:
+            is_copy = there.head().copied
+    except InvalidJournal:
+        return
+    if is_copy:
+        raise StaleJournal(
+            f"The first path is a journal with its witness ({backup}), and the second one a backup ({journal.name}).",
+            "Swap them; nothing was changed.",
+        )
+
+
+def _check_copy(copy: Path, backup: Path, witness: WitnessFile) -> tuple[str, int, str]:
+    """Check pages, hash chain and registry of the backup; return its id, its last slot and the chain hash there."""
+    try:
+        with SqliteJournal(copy) as source:
+            identity = source.identity
+        record = witness.before
+        if record.committed and record.journal != identity:
+            raise StaleJournal(
+                f"{backup} is a backup of another journal than the one whose witness is {witness.path.name}.",
+                "Nothing was changed. Take a backup of that journal, or restore to another place.",
+            )
+        with SqliteJournal(copy, held=witness) as source:
+            source.check()
+            head = source.head()
+            return identity, head.committed, head.digest.hex()
+    except InvalidJournal:
+        problem, fix = f"The backup is damaged ({backup}).", "Take an older backup; nothing was changed."
+        raise InvalidJournal(problem, fix, path=str(backup)) from None
+
+
+def _refuse_sound(journal: Path, identity: str, end: int) -> None:
+    """Refuse to replace a journal that is whole and knows as much as the backup, and any other than the backup's."""
+    if not journal.exists() or not journal.stat().st_size:
+        return
+    try:
+        with SqliteJournal(journal) as there:
+            there.check()
+            head, found = there.head(), there.identity
+    except InvalidJournal:
+        return
+    if found != identity:
+        problem = "The backup is one of another journal than the one that is there."
+        raise StaleJournal(problem, "Check both paths; nothing was changed.")
+    if head.committed > end or (head.committed == end and not head.copied):
+        raise StaleJournal(
+            f"The journal at {journal} is whole and knows slot {head.committed}; the backup ends with slot {end}.",
+            "There is nothing to restore: publish from it (with --released-through SLOT if it is behind what went out).",
+        )
+
+
+def _announce(witness: WitnessFile, identity: str, through: int, chain: str) -> None:
+    """Write the stated slot into the witness, unless it is there already; the witness shows no registry then."""
+    before = witness.before
+    if before.committed == through and before.journal == identity:
+        witness.update()
+        return
+    versions = before.versions if before.journal == identity else ""
+    witness.update(journal=identity, committed=through, chain=chain, before="", revision=NO_REVISION, versions=versions)

@@ -83,17 +83,14 @@ class Template(NamedTuple):
 def write_template(events: str, folder: Path) -> Template:
     """Write a configuration for these events, and a requirements file without rows; existing files stay.
 
-    The header of an existing requirements file decides whether the configuration declares levels.
-
-    Args:
-        events: a file, or a glob whose first file is read.
-        folder: folder of the files, created if it does not exist.
+    Of a glob the first file is read. The header of an existing requirements file decides whether the configuration declares
+    levels.
     """
     columns = column_types(events)
     config, requirements = (folder / name for name in FILES)
     if config.exists():
-        received = f"{str(folder)!r} with {config.name}"
-        raise InvalidSettings("a folder without a configuration", received, "Choose another one.", key="DIR")
+        problem = f"The folder {str(folder)!r} has a configuration, {config.name}."
+        raise InvalidSettings(problem, "Choose another one.", key="DIR")
     roles = guess_roles(columns)
     folder.mkdir(parents=True, exist_ok=True)
     own = requirements.exists()

@@ -17,7 +17,7 @@ from wevent.journal.record import Loaded
 from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key
 from wevent.people.membership import Boundary, Change, Membership, drop_expired, find_current
-from wevent.publishing.importing import RequirementsFile
+from wevent.publishing.importing import read_wanted
 from wevent.schemas import BudgetRow, BudgetTable, LevelTable, OfferedLevel
 from wevent.settings import Settings
 from wevent.settings.values import SECOND_US, span_text
@@ -33,18 +33,14 @@ class BudgetView:
         """Charge the slots that were committed since, and return the budgets."""
         standing, self._standing = self._standing, None  # after a failure the next call rebuilds it
         if standing is not None:
-            standing = _follow(journal, *standing)
+            ledger, population = standing
+            for record in journal.releases(ledger.slot):
+                if record.slot != ledger.slot:  # slots before it were dropped
+                    return self.read(journal)
+                population = follow_ledger(ledger, population, record)
+            standing = ledger, population
         self._standing = standing or rebuild_ledger(journal.load(), journal.epochs())
         return _budget_table(*self._standing)
-
-
-def _follow(journal: Journal, ledger: Ledger, population: Population) -> tuple[Ledger, Population] | None:
-    """Charge the slots that were committed since; return None if some of them were dropped."""
-    for record in journal.releases(ledger.slot):
-        if record.slot != ledger.slot:
-            return None
-        population = follow_ledger(ledger, population, record)
-    return ledger, population
 
 
 def read_budgets(loaded: Loaded, epochs: list[Epoch]) -> BudgetTable:
@@ -78,8 +74,7 @@ def read_levels(journal: Journal) -> LevelTable:
 
 def configured_levels(settings: Settings) -> tuple[LevelTable, tuple[str, ...]]:
     """Return the levels of a configuration, the number of users who ask for each in its requirements file, and notes."""
-    file = RequirementsFile.from_settings(settings)
-    asked = None if file is None else file.read()
+    asked = read_wanted(settings)
     sizes, notes = (None, ()) if asked is None else (asked.keys.sizes(), asked.notes)
     return _level_table(settings.levels, settings.slot_length_us, sizes), (*settings.notes, *notes)
 
@@ -93,16 +88,14 @@ def hide_choices(levels: LevelTable) -> LevelTable:
 def _level_table(levels: Levels | None, slot_us: int | None, sizes: Mapping[Key, int] | None) -> LevelTable:
     """Return every pair of words, then combined names, then requirements that users hold in numbers only.
 
-    Args:
-        levels: None for the default ones.
-        slot_us: length of a slot, None where slots have no length.
-        sizes: number of users who hold each requirement, under any name. None: not counted.
+    `sizes` is the number of users who hold each requirement, under any name; None: not counted.
     """
     table = levels or Levels.default()
     offered = sorted(table.offered().items(), key=lambda row: (row[0] in table.combined, row[1].nano, row[1].window))
     rows: list[tuple[str | None, Key]] = [(level, requirement.key) for level, requirement in offered]
     named = {key for _, key in rows}
-    mildest = min((_noise(key) for key in named), default=1.0)
+    # the noise of a release is in proportion to w / ε if every slot of a window has an equal part
+    mildest = min((window / nano for window, nano in named), default=1.0)
     rows += [(None, key) for key in sorted(sizes or {}) if key not in named]
     words = {f"{privacy}/{window}": (privacy, window) for privacy in table.privacy for window in table.window}
     return LevelTable(
@@ -116,7 +109,7 @@ def _level_table(levels: Levels | None, slot_us: int | None, sizes: Mapping[Key,
                 span=None if slot_us is None else span_text(key[0] * slot_us),
                 odds=math.exp(key[1] / NANO),
                 users=None if sizes is None else sizes.get(key, 0),
-                noise=_noise(key) / mildest,
+                noise=key[0] / key[1] / mildest,
             )
             for level, key in rows
         ],
@@ -125,12 +118,6 @@ def _level_table(levels: Levels | None, slot_us: int | None, sizes: Mapping[Key,
         windows=sorted(table.window, key=lambda word: table.window[word]),
         slot_length_s=None if slot_us is None else slot_us / SECOND_US,
     )
-
-
-def _noise(key: Key) -> float:
-    """Return a number in proportion to the noise of a release if every slot of a window had an equal part."""
-    window, nano = key
-    return window / nano
 
 
 @dataclass(frozen=True)

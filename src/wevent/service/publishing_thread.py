@@ -26,9 +26,8 @@ from wevent.events.records import EventStore
 from wevent.events.segment_log import SegmentLog
 from wevent.journal import Journal, PostgresPlace, is_begun, open_journal
 from wevent.outputs import KeptOutput
-from wevent.publishing.due import DueMoments
 from wevent.publishing.event_stores import ReplicaStores, open_event_log
-from wevent.publishing.loop import Summary
+from wevent.publishing.loop import DueMoments, Summary
 from wevent.publishing.resolve import resolve
 from wevent.publishing.session import RunReport, SourceFactory, Watch, run
 from wevent.schemas import Condition, Role

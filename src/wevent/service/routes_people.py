@@ -194,10 +194,10 @@ def _choice(
 
 
 async def _leave(context: ServiceContext, user: str, *, erased: bool) -> schemas.LeaveResult:
-    """Queue that a user leaves. Raises as `registrations.remove`."""
-    leave = registrations.erase if erased else registrations.remove
+    """Queue that a user leaves. Raises as `registrations.leave`."""
+    due_through = context.state.due_through
     try:
-        force = await context.change(leave, context.journal, user, due_through=context.state.due_through)
+        force = await context.change(registrations.leave, context.journal, user, erased=erased, due_through=due_through)
     except NotRegistered as error:  # its fix is a command
         raise NotRegistered(error.problem, _CHECK_ID) from None
     assert force.slot is not None

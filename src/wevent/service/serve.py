@@ -19,7 +19,7 @@ from anyio import to_thread
 
 from wevent.errors import InvalidSettings, StorageFailed
 from wevent.journal import PostgresPlace
-from wevent.publishing.due import due_offset_us
+from wevent.publishing.loop import due_offset_us
 from wevent.publishing.session import RunReport, Watch
 from wevent.publishing.shutdown import ForcedShutdown
 from wevent.service.app import make_app

@@ -37,11 +37,11 @@ _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _FAR = 10**15  # slots; no option is that large
 
 
-def invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:
+def invalid(key: str, expected: str, value: Any, fix: str) -> InvalidSettings:
     """Return the error for a value that a setting does not take."""
     table, _, name = key.rpartition(".")
     setting = f"{name} in [service]" if table == "service" else key
-    return InvalidSettings(f"{setting} to be {expected}", option_text(value), remedy, key=key)
+    return InvalidSettings(f"{setting} must be {expected}, not {option_text(value)}.", fix, key=key)
 
 
 def parse_length(text: object, key: str = "slot") -> int:
@@ -79,30 +79,22 @@ def parse_offset(text: object) -> int:
     if str(text).upper() in ("UTC", "Z"):
         return 0
     if match is None or int(match[2]) > 18 or int(match[3] or 0) > 59:
-        remedy = (
-            "A zone with summer time has an hour twice every year: convert the times to UTC, or write their offset."
-        )
-        raise invalid("timezone", "UTC or a fixed offset such as +02:00", text, remedy)
+        fix = "A zone with summer time has an hour twice every year: convert the times to UTC, or write their offset."
+        raise invalid("timezone", "UTC or a fixed offset such as +02:00", text, fix)
     minutes = int(match[2]) * 60 + int(match[3] or 0)
     return (-minutes if match[1] == "-" else minutes) * 60 * SECOND_US
 
 
 def parse_time(value: object, key: str, timezone_us: int | None = None) -> int:
-    """Return a declared time.
-
-    Args:
-        value: ISO 8601 text, or a datetime.
-        key: the setting, for the message.
-        timezone_us: the declared offset of times that carry none; None refuses them.
-    """
+    """Return a declared time, ISO 8601 text or a datetime; without an offset only if `timezone_us` declares one."""
     try:
         time = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
         raise invalid(key, "a time such as 2026-01-01T00:00:00Z", value, "Write it in ISO 8601.") from None
     if time.tzinfo is None:
         if timezone_us is None:
-            remedy = "Add Z for UTC, or an offset such as +02:00: a local time without one can mean two moments."
-            raise invalid(key, "a time with its offset, such as 2026-01-01T00:00:00Z", str(value), remedy)
+            fix = "Add Z for UTC, or an offset such as +02:00: a local time without one can mean two moments."
+            raise invalid(key, "a time with its offset, such as 2026-01-01T00:00:00Z", str(value), fix)
         time = time.replace(tzinfo=timezone(timedelta(microseconds=timezone_us)))
     return (time - _1970) // timedelta(microseconds=1)
 
@@ -118,20 +110,15 @@ def format_time(time_us: int) -> str:
 
 
 class WindowReader:
-    """Reader of windows of one stream; collects a note for each length that it rounded up.
+    """Reader of windows of one stream, whose slots have a length or only numbers (None).
 
-    Args:
-        slot_us: slot length; None for slots that have numbers and no times.
+    Attributes:
+        notes: a sentence for each length that was rounded up.
     """
 
     def __init__(self, slot_us: int | None) -> None:
         self._slot_us = slot_us
-        self._notes: dict[str, str] = {}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """A sentence for each length that is no whole number of slots."""
-        return tuple(self._notes.values())
+        self.notes: tuple[str, ...] = ()
 
     def read(self, written: object) -> int:
         """Return the slots of a window such as 120, "120" or "24h".
@@ -155,18 +142,17 @@ class WindowReader:
             raise InvalidRequirement(expected, f"{written!r}", "Write the number of slots.", window=written)
         slots = -(-length_us // self._slot_us)
         if slots * self._slot_us != length_us:
-            whole = span_text(slots * self._slot_us)
             covered = "1 slot" if slots == 1 else f"{slots} slots"
-            self._notes[text] = f"Window {text} is no whole number of slots: it covers {covered} ({whole})."
+            whole = span_text(slots * self._slot_us)
+            note = f"Window {text} is no whole number of slots: it covers {covered} ({whole})."
+            self.notes += () if note in self.notes else (note,)
         return slots
 
 
 def parse_cycles(written: Any, slot_us: int | None) -> tuple[float, ...]:
     """Return the slots of cycles such as 288, "1d", "1d,12h" or ["1d", 14.4]; "none" is none.
 
-    Args:
-        written: one cycle, or several.
-        slot_us: slot length; None for slots that have numbers and no times.
+    The slot length is None for slots that have numbers and no times.
     """
     if written == "none":
         return ()
@@ -208,8 +194,8 @@ def _parse_day(written: Any) -> date:
     try:
         return date.fromisoformat(written.strip())
     except (ValueError, TypeError, AttributeError):
-        remedy = "Write one per line under the heading day, or as a list."
-        raise invalid("calendar", "days such as 2026-12-25", written, remedy) from None
+        fix = "Write one per line under the heading day, or as a list."
+        raise invalid("calendar", "days such as 2026-12-25", written, fix) from None
 
 
 def calendar_slots(
@@ -222,7 +208,8 @@ def calendar_slots(
         timezone_us: offset of the days; None: UTC.
     """
     if slot_of is None:
-        raise InvalidSettings("slots that have times, for a calendar", "numbers alone", "Leave it out.", key="calendar")
+        problem = "A calendar is for slots that have times, not numbers alone."
+        raise InvalidSettings(problem, "Leave it out.", key="calendar")
     changes: list[int] = []
     for day in days:
         starts = (day.toordinal() - _1970.toordinal()) * _DAY_US - (timezone_us or 0)

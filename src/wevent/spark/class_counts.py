@@ -22,8 +22,8 @@ from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidInput, InvalidSettings
-from wevent.publishing.api import Moment, in_memory, people_of
-from wevent.publishing.configuration import load_settings
+from wevent.publishing.configuration import in_memory, load_settings, people_of
+from wevent.publishing.session import Moment
 from wevent.settings import Settings
 from wevent.spark.event_plan import COUNTS, EventPlan
 from wevent.streams import declared_clock, read_requirements

@@ -24,10 +24,9 @@ from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import PostgresPlace, is_begun, open_journal
 from wevent.outputs import KeptOutput
-from wevent.publishing.api import Moment, in_memory, people_of
-from wevent.publishing.configuration import load_settings
-from wevent.publishing.due import DueMoments
-from wevent.publishing.session import RunReport, Watch, run, settings_files
+from wevent.publishing.configuration import in_memory, load_settings, people_of
+from wevent.publishing.loop import DueMoments
+from wevent.publishing.session import Moment, RunReport, Watch, run, settings_files
 from wevent.settings import RunOptions, Settings
 from wevent.settings.values import SECOND_US, parse_length
 from wevent.spark.batch_source import SparkSource, take_rows

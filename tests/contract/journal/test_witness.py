@@ -16,7 +16,8 @@ from wevent.journal.terms import class_history, hash_versions
 from wevent.people.classes import Restore
 from wevent.people.membership import Change
 from wevent.publishing.importing import import_users
-from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
+from wevent.publishing.staleness import refuse_lost_changes, settle_stale
+from wevent.settings import RestoreOptions
 
 FOUR, EIGHT, THREE = CLASSES
 
@@ -87,7 +88,7 @@ def test_a_backup_stays_closed_until_somebody_says_what_went_out(fresh: Journal,
     copied(kept, fresh, tmp_path, [])
     with kept.open() as journal:
         assert journal.head().copied
-        for stated in (Stated(), Stated(8), Stated(accept_lost_changes=True)):
+        for stated in (RestoreOptions(), RestoreOptions(8), RestoreOptions(accept_lost_changes=True)):
             with pytest.raises(StaleJournal):
                 settle_stale(journal, stated)
         with pytest.raises(StaleJournal):
@@ -99,7 +100,7 @@ def test_a_backup_stays_closed_until_somebody_says_what_went_out(fresh: Journal,
 def test_slots_released_elsewhere_are_charged_and_not_drawn(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     copied(kept, fresh, tmp_path, [])
     with kept.open() as journal:
-        assert settle_stale(journal, Stated(9)) == 4
+        assert settle_stale(journal, RestoreOptions(9)) == 4
         head = journal.head()
         assert (head.committed, head.emitted, head.copied) == (9, 9, False)
         assert [journal.is_elsewhere(slot) for slot in range(1, 11)] == [False] * 5 + [True] * 4 + [False]
@@ -110,7 +111,7 @@ def test_slots_released_elsewhere_are_charged_and_not_drawn(fresh: Journal, kept
         publish(journal, tmp_path / "o.ndjson", 12)
         assert journal.head().committed == 12
     with kept.open() as journal:
-        assert settle_stale(journal, Stated()) == 0
+        assert settle_stale(journal, RestoreOptions()) == 0
 
 
 def test_nothing_is_in_doubt_if_the_mark_has_the_registry_of_the_backup(
@@ -118,7 +119,7 @@ def test_nothing_is_in_doubt_if_the_mark_has_the_registry_of_the_backup(
 ) -> None:
     copied(kept, fresh, tmp_path, [])
     with kept.open() as journal:
-        settle_stale(journal, Stated(9))
+        settle_stale(journal, RestoreOptions(9))
         assert journal.registry.restores() == ()
         assert not journal.changes_lost
         refuse_lost_changes(journal)
@@ -138,7 +139,7 @@ def sizes_of(journal: Journal) -> list[dict[tuple[int, int], int]]:
 def test_a_later_registry_leaves_every_id_in_doubt(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     copied(kept, fresh, tmp_path, LEFT)
     with kept.open() as journal:
-        assert settle_stale(journal, Stated(9)) == 4
+        assert settle_stale(journal, RestoreOptions(9)) == 4
         assert journal.registry.restores() == (Restore(9, 0, tuple(sorted(CLASSES))),)
         assert journal.changes_lost
         with pytest.raises(StaleJournal, match="accept-lost-changes"):
@@ -159,7 +160,7 @@ def test_lost_changes_are_settled_once(fresh: Journal, kept: Kept, tmp_path: Pat
     copied(kept, fresh, tmp_path, LEFT)
     wanted = want([f"u{user}" for user in range(1, 90)], [CLASSES[user % 3] for user in range(1, 90)], b"file")
     with kept.open() as journal:
-        settle_stale(journal, Stated(9, accept_lost_changes=way == "accepted"))
+        settle_stale(journal, RestoreOptions(9, accept_lost_changes=way == "accepted"))
         assert journal.changes_lost == (way != "accepted")
         if way == "imported with a version":
             journal.begin(make_terms(mechanism="pba"), changes=LEFT, imported=b"file")
@@ -179,7 +180,7 @@ def test_an_import_after_a_restore_takes_effect_together(fresh: Journal, kept: K
     copied(kept, fresh, tmp_path, LEFT)
     wanted = want([f"u{user}" for user in range(3, 90)], [CLASSES[user % 3] for user in range(3, 90)], b"file")
     with kept.open() as journal:
-        settle_stale(journal, Stated(9))
+        settle_stale(journal, RestoreOptions(9))
         assert import_users(journal, wanted).total == 3
         classes = class_history(journal.epochs(), journal.registry.restores())
         assert journal.registry.apply(10, classes, 1) == 3
@@ -191,9 +192,9 @@ def test_beyond_the_witness_versions_may_be_lost(fresh: Journal, kept: Kept, tmp
     copied(kept, fresh, tmp_path, [])
     with kept.open() as journal:
         with pytest.raises(StaleJournal, match="widest-window"):
-            settle_stale(journal, Stated(10))
+            settle_stale(journal, RestoreOptions(10))
         assert journal.head().copied  # nothing is stored
-        settle_stale(journal, Stated(10, widest_window=20))
+        settle_stale(journal, RestoreOptions(10, widest_window=20))
         assert journal.registry.restores() == (Restore(10, 30, tuple(sorted(CLASSES))),)
         assert journal.changes_lost
         journal.accept_lost_changes()
@@ -204,18 +205,18 @@ def test_beyond_the_witness_versions_may_be_lost(fresh: Journal, kept: Kept, tmp
 def test_the_operator_may_state_that_no_version_is_lost(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     copied(kept, fresh, tmp_path, [])
     with kept.open() as journal:
-        settle_stale(journal, Stated(10, same_settings=True))
+        settle_stale(journal, RestoreOptions(10, same_settings=True))
         assert journal.registry.restores() == (Restore(10, 0, tuple(sorted(CLASSES))),)
 
 
 def test_the_witness_of_another_copy_shows_nothing_about_this_one(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     copied(kept, fresh, tmp_path, LEFT)
     with kept.open() as journal:
-        settle_stale(journal, Stated(9, accept_lost_changes=True))
+        settle_stale(journal, RestoreOptions(9, accept_lost_changes=True))
         publish(journal, tmp_path / "o.ndjson", 12)
     kept.put_back()  # the same backup again
     with kept.open() as journal:
-        settle_stale(journal, Stated(12))
+        settle_stale(journal, RestoreOptions(12))
         assert journal.changes_lost
         assert [restore.slot for restore in journal.registry.restores()] == [12]
 
@@ -229,8 +230,8 @@ def test_a_lost_version_is_noticed(fresh: Journal, kept: Kept, tmp_path: Path) -
     kept.put_back()
     with kept.open() as journal:
         with pytest.raises(StaleJournal, match="widest-window"):
-            settle_stale(journal, Stated(9))
-        settle_stale(journal, Stated(9, widest_window=1))  # the widest one that is known is wider
+            settle_stale(journal, RestoreOptions(9))
+        settle_stale(journal, RestoreOptions(9, widest_window=1))  # the widest one that is known is wider
         assert journal.registry.restores() == (Restore(9, 9 + 8, tuple(sorted(CLASSES))),)
 
 
@@ -242,7 +243,7 @@ def test_a_backup_of_the_last_slot_may_lack_changes_after_it(fresh: Journal, kep
     fresh.close()
     kept.put_back()
     with kept.open() as journal:
-        assert settle_stale(journal, Stated(5)) == 0
+        assert settle_stale(journal, RestoreOptions(5)) == 0
         assert journal.registry.restores() == ()
         assert journal.changes_lost
 

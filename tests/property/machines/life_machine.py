@@ -22,7 +22,8 @@ from wevent.outputs.lines import ndjson_line
 from wevent.people.membership import Change
 from wevent.publishing.importing import import_users
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
+from wevent.publishing.staleness import refuse_lost_changes, settle_stale
+from wevent.settings import RestoreOptions
 
 Key = tuple[int, int]
 KEYS: tuple[Key, ...] = ((2, 2 * 10**9), (3, 10**9), (6, 4 * 10**8))
@@ -147,7 +148,7 @@ class LifeMachine(RuleBasedStateMachine):
     def _publish(self, slots: int, plan: Plan, batch: int = 2, at: Any = lambda step: None) -> None:
         self.source.plan = plan
         with self.store.open(write=True) as journal:
-            settle_stale(journal, Stated())
+            settle_stale(journal, RestoreOptions())
             refuse_lost_changes(journal)
             self.source.journal = journal
             if (
@@ -191,7 +192,7 @@ class LifeMachine(RuleBasedStateMachine):
         if is_backup:
             with self.store.open() as journal, pytest.raises(StaleJournal):
                 journal.registry.ask([Change("set", "ann", KEYS[0])])
-        if self._differs() or not self._settle(Stated(None, None if same else self.widest, same, not reimport)):
+        if self._differs() or not self._settle(RestoreOptions(None, None if same else self.widest, same, not reimport)):
             self.store.put_back(before, "rolled back")
             return
         with self.store.open() as journal:
@@ -213,7 +214,7 @@ class LifeMachine(RuleBasedStateMachine):
         with self.store.open() as journal:
             return {record.slot: ndjson_line(record) for record in journal.releases() if record.kind != "elsewhere"}
 
-    def _settle(self, stated: Stated) -> bool:
+    def _settle(self, stated: RestoreOptions) -> bool:
         """Say what went out; whether the copy may be used. One that went on by itself may not, whatever is said."""
         through = self.world.witness.last
         with self.store.open(write=True) as journal:
@@ -233,7 +234,7 @@ class LifeMachine(RuleBasedStateMachine):
     def _is_current(self, journal: Any) -> bool:
         """Whether there is nothing to settle: the copy knows every slot."""
         try:
-            settle_stale(journal, Stated())
+            settle_stale(journal, RestoreOptions())
         except StaleJournal:
             return False
         return True

@@ -23,7 +23,7 @@ from wevent.core.suitability import complete
 from wevent.journal import Terms
 from wevent.people.membership import Change
 from wevent.publisher.catalogue import find_mechanism
-from wevent.publishing.staleness import Stated
+from wevent.settings import RestoreOptions
 
 POOL: tuple[Key, ...] = (
     (1, 700_000_000),
@@ -263,7 +263,7 @@ class Life:
         """Replace the journal by a backup. The operator imports the registry again, or accepts the loss."""
         is_version_lost = backup.versions != self._versions
         has_witness = self._chance.random() < 0.4
-        stated = Stated(
+        stated = RestoreOptions(
             released_through=self.slot - 1,
             widest_window=self._widest if is_version_lost else None,
             same_settings=not is_version_lost,

@@ -32,7 +32,8 @@ from wevent.people.rosters import MemberColumns, TailColumns
 from wevent.publisher.publisher import Publisher
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.members import MemberView
-from wevent.publishing.staleness import Stated, plan_settling, settle_stale
+from wevent.publishing.staleness import plan_settling, settle_stale
+from wevent.settings import RestoreOptions
 from wevent.streams.source import SlotCounts
 from wevent.verification import audit_journal
 
@@ -73,7 +74,7 @@ class System(Protocol):
     def backup(self) -> Any:
         """Return a backup."""
 
-    def restore(self, backup: Any, stated: Stated, *, has_witness: bool) -> None:
+    def restore(self, backup: Any, stated: RestoreOptions, *, has_witness: bool) -> None:
         """Replace the journal by a backup and settle it; the witness record survives or is lost."""
 
 
@@ -244,7 +245,7 @@ class MemorySystem:
         assert self._publisher is not None
         return PlainBackup(self._registry.copied(), self._versions, self._publisher.state(), self._publisher.slot)
 
-    def restore(self, backup: PlainBackup, stated: Stated, *, has_witness: bool) -> None:
+    def restore(self, backup: PlainBackup, stated: RestoreOptions, *, has_witness: bool) -> None:
         if has_witness:
             assert stated.released_through is not None
             versions = hash_versions(self._versions, self._registry.restores())
@@ -255,7 +256,8 @@ class MemorySystem:
                 versions=versions,
             )
             backup = replace(backup, witness=witness)
-        plan = plan_settling(backup, stated.released_through or 0, stated)  # type: ignore[arg-type]
+        plan = plan_settling(backup, stated)  # type: ignore[arg-type]
+        assert plan is not None
         self._registry, self._versions = backup.registry.copied(), backup.versions
         if plan.restore is not None:
             self._registry.settled += (plan.restore,)
@@ -336,7 +338,7 @@ class FileSystem:
         self._journal.backup(target)
         return target
 
-    def restore(self, backup: Path, stated: Stated, *, has_witness: bool) -> None:
+    def restore(self, backup: Path, stated: RestoreOptions, *, has_witness: bool) -> None:
         self.close()
         for ending in ("", "-wal", "-shm"):
             (self._folder / (_NAME + ending)).unlink(missing_ok=True)

@@ -63,7 +63,7 @@ def test_blanks_are_refused_together_and_what_is_filled_in_works(run: RunCommand
     for command in (("check",), ("publish",)):
         code, _, err = run(*command)
         assert code == 2
-        assert "Expected cells, start, end and timezone to be set, and people in requirements.csv; received" in err
+        assert "cells, start, end and timezone must be set, and requirements.csv has no rows." in err
     text = Path("wevent.toml").read_text()
     filled = {"cells": '"cells.txt"', "start": '"2026-03-02T00:00:00Z"', "end": '"2026-03-03T00:00:00Z"'}
     for key, value in {**filled, "timezone": '"UTC"'}.items():

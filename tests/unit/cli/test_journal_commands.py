@@ -212,7 +212,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(run: RunCommand, arguments: t
         (("--requirements", "twice.csv"), "each user once"),
         (("--user-column", "person"), "person"),
         (("--out", "out.xlsx"), "ending"),
-        (("--journal", "no/folder/run.journal"), "existing folder"),
+        (("--journal", "no/folder/run.journal"), "There is no folder for the journal"),
         (("--mechanism", "pbx"), "Did you mean"),
         (("--declare", "x"), "WINDOW,EPSILON"),
     ],

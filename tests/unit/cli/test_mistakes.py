@@ -78,21 +78,20 @@ BEFORE_PUBLISHING = {
         (*PUBLISH, "--mechanism", "spas"),
         "received 'spas', a peer. Peers are only simulated, by wevent compare; publish with pft.",
     ),
-    "nothing said": Mistake(
-        ("publish",), "Expected inputs, cells, slot, journal, requirements, start and end to be set; received nothing."
-    ),
+    "nothing said": Mistake(("publish",), "inputs, cells, slot, journal, requirements, start and end must be set."),
     "only events": Mistake(
         ("publish", "events.csv"), "Give --cells, --slot, --journal, --requirements, --start and --end"
     ),
     "no such configuration": Mistake(
-        ("publish", "--config", "nowhere.toml"), "received 'nowhere.toml' (No such file or directory). Check the path."
+        ("publish", "--config", "nowhere.toml"),
+        "'nowhere.toml' is not readable (No such file or directory). Check the path.",
     ),
     "a configuration that is no TOML": Mistake(
         ("publish",), "(at line 1, column 10). Correct the line.", written("wevent.toml", "slot = 60s\n")
     ),
     "a misspelt key": Mistake(
         ("publish",),
-        "received 'slots' in 'wevent.toml'. Did you mean 'slot'?",
+        "Unknown setting 'slots' in 'wevent.toml'. Did you mean 'slot'?",
         written("wevent.toml", "slots = '1h'\n"),
     ),
     "no such events": Mistake(
@@ -116,7 +115,7 @@ BEFORE_PUBLISHING = {
     ),
     "one column twice": Mistake(
         (*PUBLISH, "--user-column", "cell"),
-        "Expected a column each for time, user and cell; received 'time', 'cell', 'cell'.",
+        "Time, user and cell have a column each, not 'time', 'cell', 'cell'.",
     ),
     "events with semicolons": Mistake(
         PUBLISH,
@@ -170,7 +169,7 @@ BEFORE_PUBLISHING = {
     ),
     "no such cells": Mistake(
         ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "cells.txt", *FILES),
-        "received 'cells.txt', and no such file. Check the path, or write the labels.",
+        "no such file of cells: 'cells.txt'. Check the path, or write a number, or labels",
     ),
     "cells that are no UTF-8": Mistake(
         ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "cells.txt", *FILES),
@@ -183,18 +182,18 @@ BEFORE_PUBLISHING = {
     ),
     "a slot in words": Mistake(
         ("publish", "events.csv", "--slot", "ten minutes", *CLOCK[2:], *PEOPLE, *FILES),
-        "received 'ten minutes'. Write 60s, 5m, 100min, 1h or 1d.",
+        "not 'ten minutes'. Write 60s, 5m, 100min, 1h or 1d.",
     ),
     "slots of no length": Mistake(
-        ("publish", "events.csv", "--slot", "0s", *CLOCK[2:], *PEOPLE, *FILES), "Expected slot to be longer than zero"
+        ("publish", "events.csv", "--slot", "0s", *CLOCK[2:], *PEOPLE, *FILES), "slot must be longer than zero"
     ),
     "a start without its offset": Mistake(
         ("publish", "events.csv", "--slot", "60s", "--start", "2026-01-01", *CLOCK[4:], *PEOPLE, *FILES),
-        "received '2026-01-01'. Add Z for UTC, or an offset such as +02:00",
+        "not '2026-01-01'. Add Z for UTC, or an offset such as +02:00",
     ),
     "an end before the start": Mistake(
         ("publish", "events.csv", *CLOCK[:4], "--end", "2025-01-01T00:00:00Z", *PEOPLE, *FILES),
-        "Expected end to be at least one slot after the start",
+        "end must be at least one slot after the start",
     ),
     "a folder that is not there": Mistake(
         ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "there/run.journal"), "Make the folder first."
@@ -215,7 +214,7 @@ BEFORE_PUBLISHING = {
     ),
     "levels without windows": Mistake(
         ("levels",),
-        "and if wanted [levels.combined]; received ['privacy']. Give both.",
+        "and if wanted [levels.combined], not ['privacy']. Give both.",
         written("wevent.toml", NO_LENGTH.partition("[levels.window]")[0]),
     ),
     "a plan for nobody": Mistake(("plan", "--class", "24:1.0=0"), "Expected a population with at least one user"),
@@ -257,7 +256,7 @@ AFTER_PUBLISHING = {
     ),
     "a token until a local time": Mistake(
         ("token", "run.journal", "create", "--role", "read", "--expires", "2100-01-01"),
-        "expires to be a time with its offset",
+        "expires must be a time with its offset",
     ),
     "a token until no time": Mistake(
         ("token", "run.journal", "create", "--role", "read", "--expires", "999999999w"),
@@ -308,11 +307,11 @@ AFTER_PUBLISHING = {
     ),
     "a restore that says too little": Mistake(
         ("restore", "backup.journal", "run.journal"),
-        "Expected --released-through SLOT, the last slot that ever went out",
+        "--released-through SLOT, the last slot that ever went out, is missing.",
     ),
     "a restore the wrong way round": Mistake(
         ("restore", "run.journal", "copy.journal", "--released-through", "30"),
-        "and then a backup (copy.journal). Swap them; nothing was changed.",
+        "and the second one a backup (copy.journal). Swap them; nothing was changed.",
         lambda folder: call(folder, "backup", "run.journal", "copy.journal"),
     ),
     "a backup onto the journal": Mistake(("backup", "run.journal", "run.journal"), "Choose another name."),

@@ -99,7 +99,7 @@ def test_all_in_a_file_goes_on_where_it_ended(folder: Path) -> None:
         (("--cells", ""), "No cells are chosen."),
         (("--cells", '"1'), "in double quotes"),
         (("--to", "0"), "--to"),
-        (("--from", "yesterday"), "Expected --from to be a time such as 2026-01-01T00:00:00Z; received 'yesterday'."),
+        (("--from", "yesterday"), "--from must be a time such as 2026-01-01T00:00:00Z, not 'yesterday'."),
         (("--follow", "--out", "all.ndjson"), "Expected --follow, which prints, or --out; received both."),
     ],
 )

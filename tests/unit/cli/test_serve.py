@@ -32,8 +32,8 @@ def test_without_its_packages_it_says_how_to_get_them(tmp_path: Path, monkeypatc
     ("service", "said"),
     [
         ('lisen = "x"', "'lisen' in [service]"),
-        ("max_body_bytes = 1", "max_body_bytes in [service] to be a whole number, at least 1,024"),
-        ('url = "nowhere"', "url in [service] to be an address"),
+        ("max_body_bytes = 1", "max_body_bytes in [service] must be a whole number, at least 1,024"),
+        ('url = "nowhere"', "url in [service] must be an address"),
     ],
 )
 def test_a_mistake_in_its_table_is_found_by_other_commands_too(tmp_path: Path, service: str, said: str) -> None:
@@ -48,7 +48,7 @@ def test_a_journal_is_needed_and_a_place_that_is_one(tmp_path: Path) -> None:
     configure(tmp_path)
     text = (tmp_path / "wevent.toml").read_text()
     (tmp_path / "without.toml").write_text(text.replace('journal = "run.journal"', ""))
-    assert "journal to be set" in commands.call(tmp_path, "serve", "--config", "without.toml").err
+    assert "journal must be set" in commands.call(tmp_path, "serve", "--config", "without.toml").err
     assert "HOST:PORT" in commands.call(tmp_path, "serve", "--config", "wevent.toml", "--listen", "8080").err
     done = commands.call(tmp_path, "serve", "--config", "wevent.toml", "--listen", "192.0.2.1:1")
     assert done.code == 2

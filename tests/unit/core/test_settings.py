@@ -13,8 +13,7 @@ from wevent.cli.publish import command
 from wevent.core.settings import Options, check_value, option_kinds, option_values
 from wevent.journal.terms import Terms, privacy_statement
 from wevent.publisher.state import State
-from wevent.settings import Settings
-from wevent.settings.declaration import SETTINGS
+from wevent.settings import SETTINGS, Settings
 
 NAMES = [entry.name for entry in fields(Options)]
 

@@ -147,17 +147,17 @@ def test_a_configuration_file_alone_is_what_it_was(folder: Path) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "the clock": ({"start": None, "end": None}, wevent.InvalidSettings, "Expected start and end to be set"),
-    "the cells": ({"cells": None, "slot": None}, wevent.InvalidSettings, "Expected cells and slot to be set"),
-    "the journal": ({"journal": None}, wevent.InvalidSettings, "Expected journal to be set"),
-    "people": ({"requirements": None}, wevent.InvalidSettings, "Expected requirements to be set"),
-    "a clock of the data": ({"start": "auto"}, wevent.InvalidSettings, "start to be declared"),
-    "a local start": ({"start": "2026-01-01"}, wevent.InvalidSettings, "start to be a time with its offset"),
+    "the clock": ({"start": None, "end": None}, wevent.InvalidSettings, "start and end must be set"),
+    "the cells": ({"cells": None, "slot": None}, wevent.InvalidSettings, "cells and slot must be set"),
+    "the journal": ({"journal": None}, wevent.InvalidSettings, "journal must be set"),
+    "people": ({"requirements": None}, wevent.InvalidSettings, "requirements must be set"),
+    "a clock of the data": ({"start": "auto"}, wevent.InvalidSettings, "start must be declared"),
+    "a local start": ({"start": "2026-01-01"}, wevent.InvalidSettings, "start must be a time with its offset"),
     "people of no kind": ({"requirements": 7}, wevent.InvalidInput, "a mapping of users to requirements"),
-    "inputs beside events": ({"inputs": "events.csv"}, wevent.InvalidSettings, "events or inputs"),
+    "inputs beside events": ({"inputs": "events.csv"}, wevent.InvalidSettings, "Both events and inputs"),
     "a misspelt setting": ({"mechanisn": "pft"}, wevent.InvalidSettings, "Did you mean 'mechanism'"),
     "a setting for one run": ({"new_epoch": True}, wevent.InvalidSettings, "in Python: options"),
-    "no cells": ({"cells": []}, wevent.InvalidSettings, "Expected cells to be set"),
+    "no cells": ({"cells": []}, wevent.InvalidSettings, "cells must be set"),
 }
 
 
@@ -176,9 +176,7 @@ def test_events_of_no_kind(folder: Path, odd: Any) -> None:
 
 
 def test_all_that_is_missing_is_named_at_once(events: pd.DataFrame) -> None:
-    with pytest.raises(
-        wevent.InvalidSettings, match="Expected cells, slot, journal, requirements, start and end to be"
-    ):
+    with pytest.raises(wevent.InvalidSettings, match="cells, slot, journal, requirements, start and end must be"):
         wevent.publish(events)
 
 

@@ -10,10 +10,8 @@ from tests.support.configuration_reference import MARKER, tables
 from tests.support.streams import DAY, SECOND
 from wevent import Cells
 from wevent.errors import InvalidInput, InvalidSettings, WeventError
-from wevent.publishing.configuration import load_settings, read_config
-from wevent.settings import Settings
-from wevent.settings.declaration import SETTINGS
-from wevent.settings.loading import PUBLISHING
+from wevent.publishing.configuration import PUBLISHING, load_settings, read_config
+from wevent.settings import SETTINGS, Settings
 
 OPTIONS = {"inputs": ("events.csv",), "cells": "4", "slot": "60s"}
 
@@ -136,7 +134,7 @@ def test_an_unknown_key_suggests_the_nearest(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSettings, match="readable configuration"):
+    with pytest.raises(InvalidSettings, match="not readable"):
         load_settings(tmp_path / "missing.toml", {})
     (tmp_path / "bad.toml").write_text("slot = \n")
     with pytest.raises(InvalidSettings, match="TOML"):
@@ -219,7 +217,7 @@ def test_all_that_is_missing_is_named_at_once(given: dict[str, Any], also: tuple
 def test_a_journal_that_exists_knows_its_people_and_its_start(tmp_path: Path) -> None:
     (tmp_path / "run.journal").touch()
     given = {"inputs": "e.csv", "cells": 2, "slot": "1s", "journal": str(tmp_path / "run.journal")}
-    with pytest.raises(InvalidSettings, match="end to be set"):
+    with pytest.raises(InvalidSettings, match="end must be set"):
         load_settings(None, given, PUBLISHING)
 
 
@@ -228,7 +226,7 @@ def test_blanks_in_a_file_are_named_together(tmp_path: Path) -> None:
     config.write_text(
         'inputs = ["e.csv"]\ncells = ""\nslot = "1m"\nstart = ""\nend = ""\njournal = "j"\nrequirements = "r"\n'
     )
-    with pytest.raises(InvalidSettings, match="cells, start and end to be set"):
+    with pytest.raises(InvalidSettings, match="cells, start and end must be set"):
         load_settings(config, {}, PUBLISHING)
 
 

@@ -11,8 +11,7 @@ from tests.support.delayed_source import CLOCK, SECOND, DelayedSource, Wall
 from tests.support.synthetic import MINUTE_US, make_journal
 from wevent.counting.cells import Cells
 from wevent.outputs import KeptOutput
-from wevent.publishing.due import DueMoments, due_moments, due_offset_us
-from wevent.publishing.loop import Publication, Running
+from wevent.publishing.loop import DueMoments, Publication, Running, due_moments, due_offset_us
 from wevent.settings import StreamSettings
 
 

@@ -8,7 +8,7 @@ from tests.unit.people.test_classes import Chosen, history
 from wevent.core.settings import Options
 from wevent.people.classes import ClassHistory, Key, Restore
 from wevent.people.membership import Change, Membership, erased_id
-from wevent.publishing.preview import Preview, preview_changes, strictest_sentences
+from wevent.publishing.importing import Preview, preview_changes, strictest_sentences
 
 SHORT, LONG, OTHER = (4, 20), (8, 10), (3, 30)
 DECLARED = Chosen((SHORT, LONG, OTHER))

@@ -16,7 +16,7 @@ from wevent.journal import back_up, open_journal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change
 from wevent.publishing import registrations
-from wevent.publishing.importing import RequirementsFile
+from wevent.publishing.importing import digest_file
 from wevent.publishing.registrations import Asked
 from wevent.streams import requirements_file
 
@@ -37,39 +37,39 @@ def held(path: Path) -> dict[str, tuple[tuple[int, int], int, str | None]]:
 
 
 def test_everybody_joins_changes_and_leaves_at_the_next_slot(path: Path) -> None:
-    assert registrations.register(path, "ann", LARGE).slot == 6
-    assert registrations.change(path, "u2", LARGE).slot == 6
-    assert registrations.remove(path, "u0").slot == 6
-    assert registrations.erase(path, "u1").slot == 6
+    assert registrations.choose(path, "ann", LARGE).slot == 6
+    assert registrations.choose(path, "u2", LARGE).slot == 6
+    assert registrations.leave(path, "u0").slot == 6
+    assert registrations.leave(path, "u1", erased=True).slot == 6
     now = held(path)
     assert now["ann"] == (CLASSES[1], 6, None)
     assert now["u2"] == (CLASSES[1], 6, None)
     assert not {"u0", "u1"} & set(now)
-    assert registrations.erase(path, "u0").slot == 6  # who left may still be erased
+    assert registrations.leave(path, "u0", erased=True).slot == 6  # who left may still be erased
     with open_journal(path) as journal:
         assert not journal.registry.remembers("u0")
 
 
 def test_a_change_is_told_until_when_earlier_choices_protect(path: Path) -> None:
-    assert registrations.change(path, "u2", LARGE, dry_run=True).earlier_until == 5 + 3
-    first = registrations.change(path, "u2", LARGE)
+    assert registrations.choose(path, "u2", LARGE, dry_run=True).earlier_until == 5 + 3
+    first = registrations.choose(path, "u2", LARGE)
     assert (first.slot, first.earlier_until) == (6, 5 + 3)
     assert first.preview is not None
     assert (first.preview.in_transition, first.preview.until) == (1, 5 + 3)
-    again = registrations.change(path, "u2", LARGE)
+    again = registrations.choose(path, "u2", LARGE)
     assert again.earlier_until == 5 + 3
     assert again.preview is not None
     assert again.preview.in_transition == 0  # nothing changes
-    assert registrations.register(path, "ann", LARGE).earlier_until is None
+    assert registrations.choose(path, "ann", LARGE).earlier_until is None
 
 
 def test_while_somebody_publishes_changes_wait_for_the_publisher(path: Path) -> None:
     with open_journal(path, write=True) as journal:
-        assert registrations.register(path, "ann", LARGE).slot is None
+        assert registrations.choose(path, "ann", LARGE).slot is None
         assert journal.registry.queued() == [Change("set", "ann", CLASSES[1])]
         assert registrations.put_in_force(path).slot is None
         with pytest.raises(InvalidMembership):  # what is queued counts as known
-            registrations.register(path, "ann", LARGE)
+            registrations.choose(path, "ann", LARGE, is_known=False)
     assert registrations.put_in_force(path).slot == 6
     assert held(path)["ann"] == (CLASSES[1], 6, None)
 
@@ -81,20 +81,20 @@ def test_while_somebody_publishes_changes_wait_for_the_publisher(path: Path) -> 
 def test_what_nobody_may_hold_is_refused(path: Path, asked: Asked) -> None:
     before = held(path)
     with pytest.raises((InvalidMembership, ValueError)):
-        registrations.register(path, "ann", asked)
+        registrations.choose(path, "ann", asked)
     assert held(path) == before
 
 
 def test_who_is_known_and_who_is_not(path: Path) -> None:
-    with pytest.raises(InvalidMembership, match="not registered yet"):
-        registrations.register(path, "u0", LARGE)
-    for function in (registrations.remove, registrations.erase):
-        with pytest.raises(InvalidMembership, match="a registered user"):
-            function(path, "ann")
-    with pytest.raises(InvalidMembership, match="a registered user"):
-        registrations.change(path, "ann", LARGE)
+    with pytest.raises(InvalidMembership, match="registered already"):
+        registrations.choose(path, "u0", LARGE, is_known=False)
+    for erased in (False, True):
+        with pytest.raises(InvalidMembership, match="not registered"):
+            registrations.leave(path, "ann", erased=erased)
+    with pytest.raises(InvalidMembership, match="not registered"):
+        registrations.choose(path, "ann", LARGE, is_known=True)
     with pytest.raises(InvalidMembership, match="erased"):
-        registrations.register(path, "erased:1", LARGE)
+        registrations.choose(path, "erased:1", LARGE)
 
 
 def test_a_file_is_imported_as_its_differences(path: Path, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def replaced_while_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_imported(path: Path, replaced_while_read: Path) -> None:
-    with pytest.raises(InvalidInput, match="changed meanwhile"):
+    with pytest.raises(InvalidInput, match="changed while it was read"):
         registrations.import_file(path, replaced_while_read)
     with open_journal(path) as journal:
         assert journal.registry.queued() == []
@@ -152,7 +152,7 @@ def test_publishing_with_a_file_that_changes_while_it_is_read(tmp_path: Path, re
         "start": "2026-01-01T00:00:00Z",
         "end": "2026-01-01T00:03:00Z",
     }
-    with pytest.raises(InvalidInput, match="changed meanwhile"):
+    with pytest.raises(InvalidInput, match="changed while it was read"):
         wevent.publish(**settings)
     assert not (tmp_path / "new.journal").exists()
     assert wevent.publish(**settings).summary.last == 3
@@ -163,7 +163,7 @@ def test_a_copy_takes_no_change(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.journal"
     assert back_up(path, copy) == 5
     with pytest.raises(StaleJournal):
-        registrations.register(copy, "ann", LARGE)
+        registrations.choose(copy, "ann", LARGE)
     assert "ann" not in held(copy)
 
 
@@ -172,14 +172,10 @@ def test_a_file_is_known_by_its_content_its_levels_and_its_columns(tmp_path: Pat
     users.write_text("user,privacy,window\nann,High,Small\n")
     other.write_text("user,privacy,window\nbob,High,Small\n")
     levels = wevent.Levels({"High": "0.1"}, {"Small": 4})
-    digest = RequirementsFile(users, levels).digest()
-    assert RequirementsFile(users, wevent.Levels({"High": "0.1"}, {"Small": 4})).digest() == digest
-    others = (
-        RequirementsFile(users),
-        RequirementsFile(other, levels),
-        RequirementsFile(users, levels, columns={"user": "id"}),
-    )
-    assert digest not in {file.digest() for file in others}
+    digest = digest_file(users, levels, {})
+    assert digest_file(users, wevent.Levels({"High": "0.1"}, {"Small": 4}), {}) == digest
+    others = digest_file(users, None, {}), digest_file(other, levels, {}), digest_file(users, levels, {"user": "id"})
+    assert digest not in others
 
 
 # As a service asks, whose publisher has the journal
@@ -187,28 +183,29 @@ def test_a_file_is_known_by_its_content_its_levels_and_its_columns(tmp_path: Pat
 
 def test_a_service_only_queues_and_says_what_its_publisher_will_make_of_it(path: Path) -> None:
     with open_journal(path, write=True) as journal:
-        new = registrations.choose(path, "ann", LARGE)
+        new = registrations.choose(path, "ann", LARGE, due_through=lambda: 0)
         assert (new.slot, new.earlier_until) == (7, None)
         assert new.person is not None
         assert new.person.current is not None
         assert (new.person.current.key, new.person.current.first) == (CLASSES[1], 7)
-        changed = registrations.choose(path, "u2", LARGE)
+        changed = registrations.choose(path, "u2", LARGE, due_through=lambda: 0)
         assert (changed.slot, changed.earlier_until) == (7, 6 + 3)
-        again = registrations.choose(path, "u2", Asked("4", "1"))  # on top of what is queued
+        again = registrations.choose(path, "u2", Asked("4", "1"), due_through=lambda: 0)  # on top of what is queued
         assert again.earlier_until == 6 + 3  # what never began is not in force
-        assert registrations.choose(path, "u2", Asked("3", "0.4"), dry_run=True).earlier_until is None  # undone
-        left = registrations.remove(path, "ann", due_through=lambda: 0)
+        undone = registrations.choose(path, "u2", Asked("3", "0.4"), due_through=lambda: 0, dry_run=True)
+        assert undone.earlier_until is None
+        left = registrations.leave(path, "ann", due_through=lambda: 0)
         assert left.person is not None
         assert left.person.memberships == ()  # she never counted
-        erased = registrations.erase(path, "u0", due_through=lambda: 0)
+        erased = registrations.leave(path, "u0", erased=True, due_through=lambda: 0)
         assert erased.person is not None
         assert [erased.person.kept_until(row) for row in erased.person.past] == [6 + 4 - 1]
         assert [change.action for change in journal.registry.queued()] == ["set", "set", "set", "remove", "erase"]
         assert len(journal.registry.joined_by_request()) == 0  # ann left again
         with pytest.raises(NotRegistered):
-            registrations.remove(path, "ann", due_through=lambda: 0)
+            registrations.leave(path, "ann", due_through=lambda: 0)
         assert (
-            registrations.erase(path, "u0", dry_run=True, due_through=lambda: 0).slot == 7
+            registrations.leave(path, "u0", erased=True, dry_run=True, due_through=lambda: 0).slot == 7
         )  # erasing again is no mistake
         assert journal.registry.apply(7, class_history(journal.epochs())) == 5
     now = held(path)
@@ -217,8 +214,8 @@ def test_a_service_only_queues_and_says_what_its_publisher_will_make_of_it(path:
 
 
 def test_a_dry_run_of_a_service_stores_nothing(path: Path) -> None:
-    registrations.choose(path, "ann", LARGE, dry_run=True)
-    registrations.remove(path, "u0", dry_run=True, due_through=lambda: 0)
+    registrations.choose(path, "ann", LARGE, due_through=lambda: 0, dry_run=True)
+    registrations.leave(path, "u0", dry_run=True, due_through=lambda: 0)
     with open_journal(path) as journal:
         assert journal.registry.queued() == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,7 +30,6 @@ def test_a_signal_while_the_journal_is_opened_asks_for_a_forced_end(monkeypatch:
 
     monkeypatch.setattr(ForcedShutdown, "request", lambda self: asked.append("end"))
     monkeypatch.setattr(session, "open_journal", open_journal)
-    monkeypatch.setattr(session, "_journal_place", lambda settings: Path("run.journal"))
-    settings: Any = None
+    settings: Any = SimpleNamespace(journal=Path("run.journal"))
     with pytest.raises(Answered):
         session.run(settings, RunOptions(), [])

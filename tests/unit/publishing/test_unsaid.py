@@ -93,7 +93,7 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
         (("--cycle", "1h,14.4"), "cycle (none in the journal, 60, 14.4 now)"),
         (
             ("--cycle", "2"),
-            "cycle to be a number of slots, at least 3 and at most 1,000,000, or up to 4 of them; received 2.",
+            "cycle must be a number of slots, at least 3 and at most 1,000,000, or up to 4 of them, not 2.",
         ),
         (("--estimator", "weighting"), "estimator (None in the journal, 'weighting' now)"),
     ):

@@ -40,8 +40,8 @@ def test_it_is_the_publishers_own(tmp_path: Path, mechanism: str) -> None:
         assert read(journal).slot == 0
         publish(journal, tmp_path / "o.ndjson", 5)
         assert shown(read(journal)) == published(journal)
-    registrations.change(path, "u0", Asked("8", "0.6"))
-    registrations.remove(path, "u2")
+    registrations.choose(path, "u0", Asked("8", "0.6"))
+    registrations.leave(path, "u2")
     with open_journal(path, write=True) as journal:
         view = BudgetView()
         assert view.read(journal).slot == 5

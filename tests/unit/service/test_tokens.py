@@ -209,7 +209,7 @@ def test_a_mistake_in_the_configuration_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "wevent.toml").write_text('journal = "run.journal"\n[service]\nlink_hours = "72"\n')
     done = call(tmp_path, "token", "--config", "wevent.toml", "link", "ann")
     assert done.code == 2
-    assert "link_hours in [service] to be a whole number" in done.err
+    assert "link_hours in [service] must be a whole number" in done.err
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_days_of_a_list() -> None:
 
 @pytest.mark.parametrize("written", [["25.12.2026"], ["2026-02-30"], [datetime(2026, 1, 1)], [7], 7, [None]])
 def test_what_is_no_day_is_refused_by_name(written: Any) -> None:
-    with pytest.raises(InvalidSettings, match="calendar to be days"):
+    with pytest.raises(InvalidSettings, match="calendar must be days"):
         parse_days(written)
 
 

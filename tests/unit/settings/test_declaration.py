@@ -12,7 +12,7 @@ import pytest
 import wevent
 from wevent.core.settings import kinds
 from wevent.errors import InvalidSettings
-from wevent.settings import RunOptions, ServiceSettings, Settings
+from wevent.settings import RestoreOptions, RunOptions, ServiceSettings, Settings
 
 
 @pytest.mark.parametrize("holder", [Settings, ServiceSettings, RunOptions])
@@ -41,3 +41,13 @@ def test_the_import_is_light() -> None:
     environment = {"PYTHONPATH": str(Path(wevent.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
+
+
+@pytest.mark.parametrize(
+    "stated", [{"widest_window": 0}, {"widest_window": 10**8}, {"same_settings": True, "widest_window": 5}]
+)
+def test_statements_about_a_restore_that_cannot_be_true_are_refused(stated: dict[str, Any]) -> None:
+    for options in (RestoreOptions, RunOptions):
+        with pytest.raises(InvalidSettings) as caught:
+            options(**stated)
+        assert caught.value.key in stated

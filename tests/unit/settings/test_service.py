@@ -9,9 +9,9 @@ import pytest
 
 from wevent.core.settings import kinds
 from wevent.errors import InvalidSettings
+from wevent.publishing.configuration import parse_service
 from wevent.service.request_body import BODY_BYTES
 from wevent.settings import ServiceSettings
-from wevent.settings.loading import parse_service
 from wevent.settings.values import ListenAddress
 
 
@@ -65,6 +65,6 @@ def test_what_is_said_counts() -> None:
     ],
 )
 def test_a_mistake_is_named(key: str, value: Any) -> None:
-    with pytest.raises(InvalidSettings, match="Expected") as refused:
+    with pytest.raises(InvalidSettings, match=f"{key}") as refused:
         settings(**{key: value})
     assert refused.value.facts["key"] == f"service.{key}"
