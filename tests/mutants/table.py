@@ -308,7 +308,7 @@ MUTANTS = [
     ),
     Mutant(
         "records: quotes may stand anywhere",
-        "streams/delimited.py",
+        "streams/decoding.py",
         "legal = 2 * quoted.sum(axis=1) == number",
         "legal = number >= 0",
         INPUTS,

@@ -174,7 +174,6 @@ class Roster:
         user_rows: IntArray,
         cell_rows: IntArray,
         cells: int,
-        *,
         max_cells_per_user: int = 1,
         unknown: Callable[[IntArray], Labels] | None = None,
     ) -> Counts:

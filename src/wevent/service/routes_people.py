@@ -285,6 +285,13 @@ def _notes(force: InForce) -> list[str]:
     return [*force.notes, *(() if force.preview is None else force.preview.warnings())]
 
 
+def _without(text: str, names: tuple[str, str]) -> str:
+    """Return a sentence for a request, without the name of a file and the option of a command."""
+    for name in names:
+        text = text.replace(name, "the body")
+    return text.replace("--allow-removals", "allow_removals=true")
+
+
 def _import(
     place: JournalPlace, body: bytes, kind: str, columns: Mapping[str, str], *, replace: bool, **how: bool
 ) -> ImportResult:
@@ -293,11 +300,10 @@ def _import(
         try:
             done = registrations.import_file(place, file, columns=columns, partial=not replace, **how)
         except WeventError as error:
-            name = repr(str(file))
-            expected, received = error.expected.replace(name, "the body"), error.received.replace(name, "the body")
-            remedy = error.remedy.replace(name, "the body").replace("--allow-removals", "allow_removals=true")
+            names = repr(str(file)), str(file)
+            problem, fix = (_without(text, names) for text in (error.problem, error.fix))
             facts = {fact: value for fact, value in error.facts.items() if fact != "path"}
-            raise type(error)(expected, received, remedy, **facts) from None
+            raise type(error)(problem, fix, **facts) from None
     return ImportResult(
         added=done.joining,
         changed=done.changing,

@@ -123,12 +123,8 @@ class Table:
         try:
             yield
         except duckdb.Error as error:
-            raise InvalidInput(
-                "a readable input file",
-                f"an error while reading {self.file.path!r} ({type(error).__name__})",
-                "Check that it is not cut off or still being written.",
-                path=self.file.path,
-            ) from None
+            path, fix = self.file.path, "Check that it is not cut off or still being written."
+            raise InvalidInput(f"{path} cannot be read ({type(error).__name__}).", fix, path=path) from None
 
 
 class TableReader:
@@ -150,8 +146,7 @@ class TableReader:
         types = [self._require_values(name, as_time=name == time) for name in (time, user, cell)]
         if settings.timezone_us is None and kind_of(types[0]) == NAIVE and not settings.slot_column:
             raise InvalidEvents(
-                "times in UTC or with an offset, such as 2026-01-01T00:00:00Z",
-                f"times without one in column {time!r} of {self.file.path!r}",
+                f"{self.file.path}: the times in column {time!r} have no offset.",
                 "If they are UTC, declare timezone = 'UTC'; local times repeat an hour when summer time ends: "
                 "write their offset.",
                 path=self.file.path,
@@ -187,12 +182,11 @@ class TableReader:
             InvalidInput: if it has no values that can be times, or ids and labels.
         """
         found = self._table.types[name]
-        kind = kind_of(found)
         refused = (None,) if as_time else (None, ZONED, NAIVE)
-        if kind in refused or (as_time and found in ("BOOLEAN", "UUID")):
+        if kind_of(found) in refused or (as_time and found in ("BOOLEAN", "UUID")):
+            values = "times" if as_time else "ids or labels, which are numbers or text"
             raise InvalidInput(
-                f"a column {name!r} of " + ("times" if as_time else "ids or labels: numbers or text"),
-                f"{self.file.path!r}, where it has the type {found[:40]}",
+                f"{self.file.path}: column {name!r} of type {found[:40]} has no {values}.",
                 "Convert the column, or name another one.",
                 path=self.file.path,
                 column=name,

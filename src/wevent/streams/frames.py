@@ -8,29 +8,18 @@ first, so that no record prevents reading the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
-import duckdb
-
 from wevent.errors import InvalidInput
-from wevent.streams.duckdb_tables import connect, quoted
-from wevent.streams.inputs import FRAME, require_columns
+from wevent.streams.duckdb_tables import Table, connect, quoted
+from wevent.streams.inputs import FRAME, InputFile, require_columns
 
 _KINDS = {"pandas": "pandas", "polars": "Polars", "pyarrow": "Arrow", "duckdb": "DuckDB", "_duckdb": "DuckDB"}
 _COARSE = ("s", "ms")  # units in which a time may be beyond microseconds
 _MISSING = ("NoneType", "NAType", "NaTType", "MaskedConstant")
 
 _USED_UP: WeakSet[Any] = WeakSet()  # readers that were read
-
-
-@dataclass(frozen=True)
-class FrameTable:
-    """Some columns of a frame, copied into the table `FRAME` of a private DuckDB, and its name for messages."""
-
-    connection: duckdb.DuckDBPyConnection
-    name: str
 
 
 class _Stream:
@@ -62,33 +51,41 @@ def column_names(frame: Any) -> list[str]:
     return [str(name) for name in (getattr(frame, "columns", ()) if names is None or callable(names) else names)]
 
 
-def load_frame(frame: Any, wanted: Sequence[str]) -> FrameTable:
+def load_frame(frame: Any, wanted: Sequence[str]) -> Table:
     """Copy the wanted columns of a frame, in the order of its rows. A frame that can be read only once is used up.
 
     Raises:
         InvalidInput: if a column is missing or there twice, or the frame cannot be read.
     """
-    name, names = frame_name(frame), list(dict.fromkeys(wanted))
-    present = column_names(frame)
-    _refuse_index(frame, name, present, wanted)
+    name, names, present = frame_name(frame), list(dict.fromkeys(wanted)), column_names(frame)
+    index = {str(level) for level in frame.index.names} if _library(frame) == "pandas" else set()
+    if index & set(names) - set(present):
+        raise InvalidInput(f"{name} has a column of events as its index.", "Call reset_index() first.", path=name)
     require_columns(name, present, wanted)
-    _refuse_used_up(frame, name)  # last: a frame that was refused was not read
+    if hasattr(frame, "read_next_batch"):  # last: a frame that was refused was not read
+        if frame in _USED_UP:
+            raise InvalidInput(f"{name} was read before.", "Make another one, or hand over a table.", path=name)
+        _USED_UP.add(frame)
     connection = connect()
     connection.execute("SET pandas_analyze_sample = 0")  # objects are text: no record decides the type of the others
     try:
         readable, instants = _readable(frame, names)
         connection.register("arriving", readable)
-        columns = ", ".join(_column(column, is_instant=column in instants) for column in names)
+        columns = ", ".join(_in_utc(quoted(column)) if column in instants else quoted(column) for column in names)
         connection.execute(f"CREATE TEMP TABLE {FRAME} AS SELECT {columns} FROM arriving")
         connection.unregister("arriving")
     except Exception as error:  # noqa: BLE001  # of whatever library the frame is
         raise InvalidInput(
-            "a frame that can be read, with plain columns",
-            f"a {name} that cannot ({type(error).__name__})",
+            f"{name} cannot be read ({type(error).__name__}).",
             "Times, ids and labels need plain types and names that do not differ in case alone.",
             path=name,
         ) from None
-    return FrameTable(connection, name)
+    return Table(InputFile(name, FRAME), connection)
+
+
+def _in_utc(column: str) -> str:
+    """Return a time in UTC in SQL; one that is beyond microseconds becomes NULL."""
+    return f"TRY_CAST(TRY_CAST({column} AS TIMESTAMP) AS TIMESTAMPTZ) AS {column}"
 
 
 def _library(value: object) -> str:
@@ -104,12 +101,6 @@ def _streams(value: object) -> bool:
 
 def _is_lazy(value: object) -> bool:
     return _library(value) == "polars" and hasattr(value, "collect_schema") and hasattr(value, "collect")
-
-
-def _column(name: str, *, is_instant: bool) -> str:
-    """Return a column in SQL; a time in UTC that is beyond microseconds becomes NULL."""
-    own = quoted(name)
-    return f"TRY_CAST(TRY_CAST({own} AS TIMESTAMP) AS TIMESTAMPTZ) AS {own}" if is_instant else own
 
 
 def _readable(frame: Any, wanted: list[str]) -> tuple[Any, set[str]]:
@@ -191,31 +182,3 @@ def _text(value: Any) -> str | None:
     except Exception:  # noqa: BLE001  # of whatever class the object is
         return None
     return text
-
-
-def _refuse_used_up(frame: Any, name: str) -> None:
-    """Refuse a reader that was read before: it gives its events only once."""
-    if not hasattr(frame, "read_next_batch"):
-        return
-    if frame in _USED_UP:
-        raise InvalidInput(
-            "a reader that was not read before",
-            f"a {name} that was",
-            "Make another one, or hand over a table.",
-            path=name,
-        )
-    _USED_UP.add(frame)
-
-
-def _refuse_index(frame: Any, name: str, present: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse a pandas frame that has a wanted column as its index."""
-    index = [] if _library(frame) != "pandas" else [str(level) for level in frame.index.names]
-    for column in wanted:
-        if column in index and column not in present:
-            raise InvalidInput(
-                f"a column {column!r}",
-                f"a {name} with that as its index",
-                "Call reset_index() first.",
-                path=name,
-                column=column,
-            )

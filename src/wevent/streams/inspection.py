@@ -14,8 +14,7 @@ from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidInput
 from wevent.settings import StreamSettings
-from wevent.streams.decoding import PROBLEMS, EventColumns
-from wevent.streams.delimited import DELIMITERS, split_fields
+from wevent.streams.decoding import DELIMITERS, PROBLEMS, EventColumns, split_fields
 from wevent.streams.duckdb_tables import NAIVE, NOTHING, NUMBER, TEXT, WHOLE, ZONED, Table, kind_of
 from wevent.streams.file_source import open_readers
 from wevent.streams.inputs import InputFile, find_files, object_fields, open_input, other_delimiter, sample_lines

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ _ISO = re.compile(
     r"(?:([Zz])|([+-])([0-9]{2})(?::?([0-9]{2}))?)?"
 )
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_EPOCH = date(1970, 1, 1).toordinal()
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _MINUTE = 16  # characters of a time up to its minute
 _SHAPES = 8  # of one length that are tried at once, before texts are read one by one
 _MONTH_STARTS = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334])  # days before a month of a plain year
@@ -54,11 +54,8 @@ class TimeReader:
 
     def one(self, value: Any) -> int | None:
         """Return the time of a text, a whole number or a float; None if it is no time."""
-        if isinstance(value, str):
-            return self._text(value) if len(value) <= MAX_TIME_BYTES else None
-        if isinstance(value, float):
-            return self._float(value)
-        return self._whole(value) if type(value) is int else None
+        times, is_time = self.read([value])
+        return int(times[0]) if is_time[0] else None
 
     def read(self, raw: RawTimes) -> tuple[IntArray, BoolArray]:
         """Return times, and which are valid."""
@@ -71,10 +68,12 @@ class TimeReader:
         numbers = to_int64(raw)
         if numbers is not None:
             return self.read(numbers)
+        if all(type(value) is float for value in raw):
+            return self._floats(np.array(raw))
         try:
-            return self.read(StringColumn.from_texts(raw))
+            return self._texts(StringColumn.from_texts(raw))
         except TypeError:  # not all are texts
-            return _gathered([self.one(value) for value in raw])
+            return self._texts(StringColumn.from_texts([str(value) for value in raw]))
 
     def lack_offset(self, raw: RawTimes, rows: IntArray) -> BoolArray:
         """Return which of the values at some places, which are no times, would be if an offset were declared."""
@@ -107,21 +106,25 @@ class TimeReader:
                 times[left[fits]], valid[left[fits]] = found[fits], True
                 left = left[1:][~fits[1:]]  # the first one fits, or is none
             else:
-                times[left[:1]], valid[left[:1]] = _gathered([self._text(sample)])
+                times[left[:1]], valid[left[:1]] = self._one_by_one([sample])
                 left = left[1:]
-        times[left], valid[left] = _gathered([self._text(text) for text in fields.where(left).texts()])
+        times[left], valid[left] = self._one_by_one(fields.where(left).texts())
         return times, valid
 
-    def _whole(self, number: int) -> int | None:
-        return max(-FAR_US, min(FAR_US, number * self._unit))
+    def _one_by_one(self, texts: Sequence[str]) -> tuple[IntArray, BoolArray]:
+        """Return times of texts of any form."""
+        times, valid = self._floats(np.array([_to_float(text) for text in texts], dtype=np.float64))
+        for place, text in enumerate(texts):
+            if not valid[place]:
+                time = self._moment(text)
+                times[place], valid[place] = time or 0, time is not None
+            elif text.lstrip("+-").isdigit():  # of any length: exact
+                times[place] = self._numbers(np.array([max(-FAR_US, min(FAR_US, int(text)))]))[0]
+        return times, valid
 
     def _numbers(self, numbers: IntArray) -> IntArray:
         farthest = FAR_US // self._unit
         return np.clip(numbers, -farthest, farthest) * self._unit
-
-    def _float(self, number: float) -> int | None:
-        time = number * self._unit
-        return round(max(-FAR_US, min(FAR_US, time))) if math.isfinite(time) else None
 
     def _floats(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
         with np.errstate(over="ignore"):
@@ -155,40 +158,28 @@ class TimeReader:
         decimals = match.end(7) - match.start(7)
         fraction = _number(values, match.start(7), match.start(7) + min(decimals, 6)) * 10 ** max(0, 6 - decimals)
         minutes = ((_days_before(year, month) + day - 1) * 24 + hour) * 60 + minute
-        offset = (offset_hour * 60 + offset_minute) * 60 * SECOND_US
-        times = (minutes * 60 + second) * SECOND_US + fraction - self._offset(match, offset)
+        offset: Any = (offset_hour * 60 + offset_minute) * 60 * SECOND_US * (-1 if match[9] == "-" else 1)
+        if not (match[8] or match[9]):
+            offset = self._timezone_us
+        times = (minutes * 60 + second) * SECOND_US + fraction - offset
         return np.broadcast_to(times, fits.shape), fits
 
-    def _text(self, text: str) -> int | None:
+    def _moment(self, text: str) -> int | None:
+        """Return the time of an ISO text; None if it is none."""
         match = self._iso(text)
-        if match is not None:
-            return self._matched(match)
-        if not _NUMBER.fullmatch(text):
-            return None
-        return self._whole(int(text)) if text.lstrip("+-").isdigit() else self._float(float(text))
-
-    def _matched(self, match: re.Match[str]) -> int | None:
-        hour, minute, second, offset_hour, offset_minute = (int(match[group] or 0) for group in (4, 5, 6, 10, 11))
-        if hour > 23 or minute > 59 or second > 59 or offset_hour > 23 or offset_minute > 59:
+        if match is None or (match[11] or "0") > "59":
             return None
         try:
-            day = date(int(match[1]), int(match[2]), int(match[3])).toordinal() - _EPOCH
+            moment = datetime.fromisoformat(text.upper())
         except ValueError:
             return None
-        fraction = int((match[7] or "").ljust(6, "0")[:6])
-        offset = (offset_hour * 60 + offset_minute) * 60 * SECOND_US
-        seconds = ((day * 24 + hour) * 60 + minute) * 60 + second
-        return seconds * SECOND_US + fraction - int(self._offset(match, offset))
-
-    def _offset(self, match: re.Match[str], written: Any) -> Any:
-        if match[8] is None and match[9] is None:
-            return self._timezone_us
-        return -written if match[9] == "-" else written
+        if moment.tzinfo is None:
+            return (moment.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND - (self._timezone_us or 0)
+        return (moment - _EPOCH) // _MICROSECOND
 
 
-def _gathered(times: Sequence[int | None]) -> tuple[IntArray, BoolArray]:
-    valid = np.array([time is not None for time in times], dtype=np.bool_)
-    return np.array([time or 0 for time in times], dtype=np.int64), valid
+def _to_float(text: str) -> float:
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
 def _characters(data: Bytes, starts: IntArray, length: int) -> list[Any]:
@@ -228,14 +219,8 @@ class SlotReader(TimeReader):
     def _iso(self, text: str) -> None:
         return None
 
-    def _whole(self, number: int) -> int | None:
-        return max(-FAR_US, min(FAR_US, number - 1))
-
     def _numbers(self, numbers: IntArray) -> IntArray:
         return np.clip(numbers, 1 - FAR_US, 1 + FAR_US) - 1
-
-    def _float(self, number: float) -> int | None:
-        return self._whole(int(number)) if number.is_integer() else None
 
     def _floats(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
         valid = np.isfinite(numbers) & (numbers == np.floor(numbers))
