@@ -155,8 +155,8 @@ class FileSource(Source):
             parts.append(batch.where(declared))
             room -= len(batch.times)
             if is_closed:  # nobody else counts, so the place of a user on the roster is enough
-                users = roster.find(parts[-1].users)
-                parts[-1] = parts[-1]._replace(users=Labels(users)).where(users >= 0)
+                found = roster.find(parts[-1].users)
+                parts[-1] = parts[-1]._replace(users=Labels(found)).where(found >= 0)
             rejected = rejected.plus(Rejected.of(declared, len(parts[-1].times)))
             if room < 0:
                 pool = EventColumns.joined([kept, *parts]).by_time()

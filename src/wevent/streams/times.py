@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray, FloatArray, IntArray
 from wevent.counting.label_index import to_int64
-from wevent.counting.string_column import Bytes, StringColumn, words_of
+from wevent.counting.string_column import StringColumn
 from wevent.settings.values import SECOND_US
 
 UNITS = {"s": SECOND_US, "ms": 1_000, "us": 1}
@@ -30,9 +30,8 @@ _ISO = re.compile(
 )
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
-_MINUTE = 16  # characters of a time up to its minute
+_MICROS = len("2026-01-01T00:00:00.000000")
 _SHAPES = 8  # of one length that are tried at once, before texts are read one by one
-_MONTH_STARTS = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334])  # days before a month of a plain year
 
 
 RawTimes = StringColumn | npt.NDArray[Any] | Sequence[Any]
@@ -102,7 +101,7 @@ class TimeReader:
             sample = fields.where(left[:1]).texts()[0]
             match = self._iso(sample)
             if match is not None:
-                found, fits = self._like(_characters(fields.data, fields.starts[left], length), match)
+                found, fits = self._like(fields.where(left), match)
                 times[left[fits]], valid[left[fits]] = found[fits], True
                 left = left[1:][~fits[1:]]  # the first one fits, or is none
             else:
@@ -138,31 +137,29 @@ class TimeReader:
             return None
         return match
 
-    def _like(self, characters: list[Any], match: re.Match[str]) -> tuple[IntArray, BoolArray]:
-        """Return times of the texts that have digits and other characters where the matched text has them.
-
-        Args:
-            characters: for each place the character of every text, or of one text if all have the same.
-            match: match of one text.
-        """
-        fits = np.ones(len(characters[-1]), dtype=np.bool_)
-        values = [column - np.uint8(ord("0")) for column in characters]  # wraps: above 9 if it is no digit
-        for place, character in enumerate(match[0]):
-            fits &= values[place] <= 9 if character.isdigit() else characters[place] == ord(character)
-        parts = (_number(values, *match.span(group)) for group in (1, 2, 3, 4, 5, 6, 10, 11))
-        year, month, day, hour, minute, second, offset_hour, offset_minute = parts
-        fits &= (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60) & (second < 60)
-        fits &= (offset_hour < 24) & (offset_minute < 60)
-        month = np.clip(month, 1, 12)
-        fits &= day <= _days_before(year, month + 1) - _days_before(year, month)
-        decimals = match.end(7) - match.start(7)
-        fraction = _number(values, match.start(7), match.start(7) + min(decimals, 6)) * 10 ** max(0, 6 - decimals)
-        minutes = ((_days_before(year, month) + day - 1) * 24 + hour) * 60 + minute
-        offset: Any = (offset_hour * 60 + offset_minute) * 60 * SECOND_US * (-1 if match[9] == "-" else 1)
-        if not (match[8] or match[9]):
-            offset = self._timezone_us
-        times = (minutes * 60 + second) * SECOND_US + fraction - offset
-        return np.broadcast_to(times, fits.shape), fits
+    def _like(self, texts: StringColumn, match: re.Match[str]) -> tuple[IntArray, BoolArray]:
+        """Return times of the texts that have digits and other characters where the matched text has them."""
+        shape = np.frombuffer(match[0].encode(), dtype=np.uint8)[:, None]
+        characters = texts.data[texts.starts + np.arange(len(shape))[:, None]]
+        digits = characters - np.uint8(ord("0"))  # wraps: above 9 if it is no digit
+        is_digit = (shape >= ord("0")) & (shape <= ord("9"))
+        fits = np.where(is_digit, digits <= 9, characters == shape).all(axis=0) & digits[:4].any(axis=0)
+        offset = np.zeros(len(texts), dtype=np.int64)
+        if match[9]:
+            hour, minute = (_number(digits, *match.span(group)) for group in (10, 11))
+            fits &= (hour < 24) & (minute < 60)
+            offset = (hour * 60 + minute) * (60 * SECOND_US if match[9] == "+" else -60 * SECOND_US)
+        elif not match[8]:
+            offset += self._timezone_us or 0
+        end = match.end(5) if match[6] is None else match.end(6) if match[7] is None else min(match.end(7), _MICROS)
+        moments = characters[:end, fits].T.copy()
+        moments[:, 10] = ord("T")
+        times = np.zeros(len(texts), dtype=np.int64)
+        try:
+            times[fits] = moments.view(f"S{end}")[:, 0].astype("M8[us]").astype(np.int64)
+        except ValueError:  # a day or an hour that does not exist
+            return self._one_by_one(texts.texts())
+        return times - offset, fits
 
     def _moment(self, text: str) -> int | None:
         """Return the time of an ISO text; None if it is none."""
@@ -182,32 +179,9 @@ def _to_float(text: str) -> float:
     return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
-def _characters(data: Bytes, starts: IntArray, length: int) -> list[Any]:
-    """Return for each place the character of every text; times of one minute have the same first ones."""
-    same = 0
-    while same + 8 <= min(_MINUTE, length - 1):  # the last one has to be of every text
-        words = words_of(data)[starts + same]
-        if not (words == words[0]).all():
-            break
-        same += 8
-    return [data[starts[:1] + place] for place in range(same)] + [data[starts + place] for place in range(same, length)]
-
-
-def _number(values: list[Any], start: int, end: int) -> IntArray:
-    """Return the number in some columns of digits; 0 without columns."""
-    number = np.zeros(1, dtype=np.int64)
-    for column in values[max(start, 0) : max(end, 0)]:
-        number = number * 10 + column
-    return number
-
-
-def _days_before(year: IntArray, month: IntArray) -> IntArray:
-    """Return the days from 1970 to the first of a month (13: the next January), in the Gregorian calendar."""
-    year, month = np.where(month > 12, year + 1, year), np.where(month > 12, 1, month)
-    past = year - (month <= 2)  # a leap day counts from March on
-    leaps = past // 4 - past // 100 + past // 400
-    days: IntArray = 365 * (year - 1970) + _MONTH_STARTS[month - 1] + leaps - 477
-    return days
+def _number(digits: npt.NDArray[np.uint8], start: int, end: int) -> IntArray:
+    """Return the number in two rows of digits; 0 without rows."""
+    return digits[start].astype(np.int64) * 10 + digits[start + 1] if start >= 0 else np.zeros(1, dtype=np.int64)
 
 
 class SlotReader(TimeReader):
