@@ -30,6 +30,9 @@ class Roster:
         unknown_row: the class that unregistered users count in; None rejects their events.
         unknown_limit: number of them that may count in one slot, smallest ids first: a public number.
         is_stranger: returns which ids may count as unregistered; None: every id that is not on the roster.
+
+    Attributes:
+        ids: The ids as they are kept, texts in one buffer.
     """
 
     def __init__(

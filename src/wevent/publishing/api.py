@@ -17,7 +17,7 @@ from wevent.publishing.configuration import load_settings
 from wevent.publishing.session import RunReport, run, settings_files
 from wevent.settings import RunOptions, Settings
 from wevent.settings.loading import PUBLISHING
-from wevent.streams.frames import frame_name, is_frame, load_frame
+from wevent.streams.duckdb_tables import frame_name, is_frame, load_frame
 from wevent.streams.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping
 
 Events = Any

@@ -147,41 +147,24 @@ class LineSplitter:
     """Splits pieces of a file into whole lines. It keeps one line at most and drops a longer one while it arrives."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._kept = 0
-        self._dropping = False
+        self._rest, self._is_dropping = b"", False
 
     def feed(self, piece: bytes) -> bytes:
         """Return the lines that are complete with this piece of at most `PIECE_BYTES`, each with its end."""
-        end = piece.find(b"\n")
-        if end < 0:
-            self._keep(piece)
-            return b""
-        cut = piece.rfind(b"\n") + 1
-        if self._dropping or self._kept + end > MAX_LINE_BYTES:
-            lines = OVERLONG + piece[end + 1 : cut]
-        else:
-            lines = b"".join((*self._parts, piece[:cut]))
-        self._forget()
-        self._keep(piece[cut:])
+        text = self._rest + piece
+        cut = text.rfind(b"\n") + 1
+        lines, self._rest = text[:cut], text[cut:]
+        if lines and (self._is_dropping or lines.find(b"\n") > MAX_LINE_BYTES):
+            lines, self._is_dropping = OVERLONG + lines[lines.find(b"\n") + 1 :], False
+        if self._is_dropping or len(self._rest) > MAX_LINE_BYTES:
+            self._rest, self._is_dropping = b"", True
         return lines
 
     def finish(self) -> bytes:
         """Return the last line, if the input ended without its newline."""
-        lines = OVERLONG if self._dropping else b"".join((*self._parts, b"\n")) if self._kept else b""
-        self._forget()
+        lines = OVERLONG if self._is_dropping else self._rest + b"\n" if self._rest else b""
+        self._rest, self._is_dropping = b"", False
         return lines
-
-    def _keep(self, piece: bytes) -> None:
-        if self._dropping or self._kept + len(piece) > MAX_LINE_BYTES:
-            self._forget()
-            self._dropping = True
-        elif piece:
-            self._parts.append(piece)
-            self._kept += len(piece)
-
-    def _forget(self) -> None:
-        self._parts, self._kept, self._dropping = [], 0, False
 
 
 def line_ends(lines: bytes) -> IntArray:

@@ -22,8 +22,7 @@ from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster, Weven
 from wevent.people.membership import KeyColumn
 from wevent.settings.values import WindowReader
 from wevent.streams.decoding import DELIMITERS, split_fields
-from wevent.streams.duckdb_tables import Table, quoted
-from wevent.streams.frames import column_names, frame_name, load_frame
+from wevent.streams.duckdb_tables import Table, column_names, frame_name, load_frame, quoted
 from wevent.streams.inputs import FRAME, InputFile, open_input, other_delimiter, read_lines
 from wevent.streams.rejections import listed_columns
 

@@ -19,7 +19,7 @@ import pytest
 from tests.support.streams import DAY, MEMORY, SECOND, settings
 from wevent import InvalidEvents, InvalidInput, InvalidRequirement, InvalidRoster, Levels, Requirement, Roster
 from wevent.streams import FileSource, SlotClock
-from wevent.streams.frames import is_frame, load_frame
+from wevent.streams.duckdb_tables import is_frame, load_frame
 from wevent.streams.requirements_file import (
     Requirements,
     read_requirements,
