@@ -47,7 +47,7 @@ class StringColumn:
         return cls.from_sizes(b"".join(parts), np.fromiter(map(len, parts), np.int64, len(parts)))
 
     @classmethod
-    def from_sizes(cls, data: bytes, sizes: IntArray) -> StringColumn:
+    def from_sizes(cls, data: bytes | bytearray, sizes: IntArray) -> StringColumn:
         """Return the texts that stand in `data` one after the other."""
         return cls(padded(data), np.cumsum(sizes) - sizes, sizes)
 
@@ -247,7 +247,7 @@ def _equal(left: Words, right: Words) -> BoolArray:
     return same
 
 
-def padded(data: bytes) -> Bytes:
+def padded(data: bytes | bytearray) -> Bytes:
     """Return an array in which a word can be read at every byte of the data."""
     return np.frombuffer(data + _PADDING, dtype=np.uint8)
 

@@ -165,13 +165,20 @@ def _read_rows(
 ) -> Requirements:
     """Return the requirements that rows stand for; the column of ids comes first."""
     kinds: dict[tuple[str, ...], int] = {}  # the different contents of rows beside the id, in the order of first rows
-    parts, codes, numbers = list[StringColumn](), [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int32)]
+    text, nothing = (
+        bytearray(),
+        np.empty(0, dtype=np.int32),
+    )  # four bytes for a number: a file may have millions of rows
+    sizes, codes, numbers = [nothing], [nothing], [nothing]
     for places, (ids, *others) in pieces:
         codes.append(_kind_codes(others, kinds).astype(np.int32))  # few kinds
         numbers.append(places.astype(np.int32))
-        parts.append(ids.tight())
+        text += ids.tight().data[: int(ids.sizes.sum())].data
+        sizes.append(ids.sizes.astype(np.int32))
     each, lines = np.concatenate(codes), np.concatenate(numbers)
-    users = _check_ids(file, StringColumn.joined(parts), lines)
+    ids = StringColumn.from_sizes(text, np.concatenate(sizes).astype(np.int64))
+    del text, sizes  # before the index of ids takes as much
+    users = _check_ids(file, ids, lines)
     windows, meant = WindowReader(slot_us), []
     for code, kind in enumerate(kinds):
         try:

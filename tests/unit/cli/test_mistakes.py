@@ -120,7 +120,7 @@ BEFORE_PUBLISHING = {
     ),
     "events with semicolons": Mistake(
         PUBLISH,
-        "Its columns: 'time;user;cell'. Its fields are separated by semicolons: save it again with commas (.csv) or tabs (.tsv).",
+        "Its columns: 'time;user;cell'. Its fields are separated by semicolons: save it again with commas (.csv) or tabs",
         lambda folder: (folder / "events.csv").write_text((folder / "events.csv").read_text().replace(",", ";")),
     ),
     "tabs in a file of commas": Mistake(
@@ -144,9 +144,7 @@ BEFORE_PUBLISHING = {
     "a negative epsilon": Mistake(
         PUBLISH, "Expected an epsilon above 0 and at most 50", replaced("users.csv", "\n3,8,0.5", "\n3,8,-1")
     ),
-    "an epsilon in words": Mistake(
-        PUBLISH, "received 'high'.", replaced("users.csv", "\n3,8,0.5", "\n3,8,high")
-    ),
+    "an epsilon in words": Mistake(PUBLISH, "received 'high'.", replaced("users.csv", "\n3,8,0.5", "\n3,8,high")),
     "half a slot": Mistake(
         PUBLISH,
         "a whole number of slots, or a duration such as 24h; received '2.5'.",
@@ -230,7 +228,9 @@ BEFORE_PUBLISHING = {
     "a picture of events": Mistake(
         ("plot", "events.csv"), "Name what `publish --out` or `wevent releases --out` made."
     ),
-    "a configuration from nothing": Mistake(("init", "--from", "x.csv"), "There is no input file 'x.csv'. Check the path."),
+    "a configuration from nothing": Mistake(
+        ("init", "--from", "x.csv"), "There is no input file 'x.csv'. Check the path."
+    ),
     "a configuration from semicolons": Mistake(
         ("init", "--from", "rides.csv", "mine"),
         "Its columns: 'started_at;rider;zone'. Its fields are separated by semicolons:",
