@@ -178,7 +178,7 @@ class TestChanges:
         stream.publish(10, *stream.require())
         for asked in (("7", "0.7"), ("300", "0.5")):
             err = stream.users("set", "m1", "--window", asked[0], "--epsilon", asked[1], code=2)
-            assert "a requirement that was declared" in err
+            assert "was not declared" in err
         stream.publish(12)
         assert stream.stored("m1") == [(*MEMBERS, 1, None)]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wevent.core.limits import MAX_LABEL_BYTES
-from wevent.streams.decoding import PROBLEMS, Decoded, Decoder
+from wevent.streams.decoding import PROBLEMS, Decoded
+from wevent.streams.inputs import Decoder
 
 Made = tuple[list[tuple[int, object, int]], list[tuple[int, int]]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.fuzz.decoded_lines import check_alone
 from wevent.counting.cells import Cells
-from wevent.streams.delimited import DelimitedDecoder
+from wevent.streams.decoding import DelimitedDecoder
 from wevent.streams.times import SlotReader, TimeReader
 
 CELLS = Cells.of(["north", "süd", "7", "40"])
@@ -25,4 +25,4 @@ def check(data: bytes) -> None:
     delimiter = "\t" if choice & 1 else ","
     times = SlotReader() if choice & 2 else TimeReader(0 if choice & 4 else None, "us" if choice & 8 else "s")
     lines = [line + b"\n" for line in data[1:].split(b"\n")]
-    check_alone(lines, lambda: DelimitedDecoder(HEADER, WANTED, delimiter=delimiter, cells=CELLS, times=times))
+    check_alone(lines, lambda: DelimitedDecoder(HEADER, WANTED, delimiter, CELLS, times))

@@ -34,7 +34,7 @@ from wevent.counting.counts import Counts
 from wevent.errors import InvalidInput
 from wevent.events.live_source import SlotBuffer
 from wevent.service import routes_events
-from wevent.streams import delimited, requirements_file
+from wevent.streams import decoding, requirements_file
 from wevent.streams.json_lines import ObjectDecoder
 from wevent.verification import Report
 
@@ -129,7 +129,7 @@ BROKEN: dict[str, tuple[Any, Any, str, Any]] = {
     "a line takes the next one with it": (json_lines, ObjectDecoder, "decode", swallowing),
     "a quote takes the next line with it": (
         delimited_lines,
-        delimited,
+        decoding,
         "line_ends",
         lambda lines: np.array([len(lines) - 1]),
     ),

@@ -312,7 +312,7 @@ MUTANTS = [
     ),
     Mutant(
         "records: quotes may stand anywhere",
-        "streams/delimited.py",
+        "streams/decoding.py",
         "legal = 2 * quoted.sum(axis=1) == number",
         "legal = number >= 0",
         INPUTS,

@@ -138,6 +138,6 @@ def test_files_whose_columns_differ_by_case_alone(spark: SparkSession, tmp_path:
 def test_a_name_that_two_columns_have(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1.0, "a", "b", "c")], "time double, user string, cell string, x string")
     twice = frame.toDF("time", "user", "cell", "user")
-    with pytest.raises(InvalidInput, match="a column 'user', once"):
+    with pytest.raises(InvalidInput, match="column 'user' twice"):
         EventPlan(settings(), CLOCK).read(twice, F.lit(1))
     assert EventPlan(settings(), CLOCK).read(frame.toDF("time", "user", "cell", "User"), F.lit(1)).count() == 1

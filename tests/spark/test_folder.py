@@ -44,7 +44,7 @@ def test_a_folder_is_published_and_resumed(
     assert [json.loads(line)["charges"] for line in lines[0]] == [json.loads(line)["charges"] for line in lines[1]]
     done = publish(tmp_path, "events", 7)
     assert done.code == 2
-    assert "a folder ('events')" in done.err, "other engines are told the files"
+    assert "The input 'events' is a folder" in done.err, "other engines are told the files"
     done = publish(tmp_path, "events.csv", 7, "--engine", "spark", *quiet)
     assert done.code == 2
     assert "The earlier run had 3 input files" in done.err
@@ -55,7 +55,7 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "empty").mkdir()
     done = publish(tmp_path, "empty", 2, "--engine", "spark")
     assert done.code == 2
-    assert "'empty', in which there are none" in done.err
+    assert "Folder 'empty' has no files" in done.err
     assert "*.csv" not in done.err, "a folder is what Spark takes"
     done = publish(tmp_path, "events.csv", 2, "--engine", "sparks")
     assert "spark" in done.err

@@ -195,7 +195,7 @@ def test_the_truth_as_a_frame(spark: SparkSession) -> None:
         ({"end": None}, InvalidSettings, "end to be set"),
         ({"start": "auto"}, InvalidSettings, "start is 'auto'"),
         ({"slot_column": "since", "slot": None, "start": None, "end": 3}, InvalidSettings, "Rows in Spark have no order"),
-        ({"cell_column": "nowhere"}, InvalidInput, "a column 'nowhere'"),
+        ({"cell_column": "nowhere"}, InvalidInput, "no column 'nowhere'"),
         ({"slot": "9999w", "end": datetime(9000, 1, 1, tzinfo=UTC), "cells": 2_000_000}, InvalidSettings, "too many"),
         ({"requirements": 7}, InvalidInput, "requirements as a file"),
     ],

@@ -193,7 +193,7 @@ class TestRefusals:
             ({"close": "lines"}, InvalidSettings, "close in the settings"),
             ({"slot_column": "slot", "slot": None}, InvalidSettings, "slot_column in the settings"),
             ({"strict": True}, InvalidSettings, "strict in the settings"),
-            ({"time_column": "when"}, InvalidInput, "a column 'when'"),
+            ({"time_column": "when"}, InvalidInput, "no column 'when'"),
             ({"options": "new"}, InvalidSettings, "RunOptions"),
         ],
     )

@@ -9,7 +9,7 @@ from tests.zoo.bug import Bug, Subject, Undone, together
 from wevent.events import pipe, segment_log
 from wevent.publishing.loop import Publication
 from wevent.settings import StreamSettings
-from wevent.streams import delimited
+from wevent.streams import decoding
 
 _QUOTED = re.compile(rb'"[^"]*(?:"|\Z)')
 
@@ -32,13 +32,13 @@ _STRICT = property(lambda self: True, lambda self, value: None)  # whatever the 
 
 def _quotes_over_lines() -> Undone:
     """A quoted field goes on over line ends, as RFC 4180 has it."""
-    split_fields = delimited.split_fields
+    split_fields = decoding.split_fields
 
     def split(lines: bytes, delimiter: str, width: int, wanted: Any) -> Any:
         joined = _QUOTED.sub(lambda field: field[0].replace(b"\n", b" "), lines)
         return split_fields(joined.removesuffix(b" ") + b"\n" * (joined[-1:] == b" "), delimiter, width, wanted)
 
-    return together((delimited, "split_fields", split))
+    return together((decoding, "split_fields", split))
 
 
 def _bug(name: str, sentence: str, origin: str, undone: Undone, audits: tuple[str, ...], *records: Any) -> Bug:

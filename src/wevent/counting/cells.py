@@ -31,12 +31,8 @@ def split_labels(text: str) -> list[str]:
     while place < len(text):
         found = _LABEL.match(text, place)
         if found is None:
-            raise InvalidCells(
-                "labels separated by commas, in double quotes if they have one",
-                f"{text!r}",
-                "For example north,south.",
-                cells=text,
-            )
+            fix = "Separate labels by commas, and write a label with a comma in double quotes."
+            raise InvalidCells(f"The labels {text!r} have a quote that does not end.", fix, cells=text)
         quoted, plain = found.groups()
         labels += [quoted.replace('""', '"')] if quoted is not None else [plain] if plain else []
         place = found.end()
@@ -68,40 +64,16 @@ class Cells(Sequence[Any]):
         """
         if isinstance(cells, Cells):
             return cells
-        if isinstance(cells, (bool, str, bytes)):
-            raise _invalid(f"{cells!r}")
         try:
             number = operator.index(cells)  # type: ignore[arg-type]
         except TypeError:
-            return cls._of_labels(cells)
-        if number < 1:
-            raise _invalid(f"{number}", cells=number)
+            return cls(_to_labels(cells), numbered=False)
+        if number < 1 or isinstance(cells, bool):
+            raise _invalid(f"{cells!r}", cells=number)
         if number > _MOST:
-            raise InvalidCells(
-                f"at most {_MOST:,} cells",
-                f"{number:,}",
-                "Declare a coarser grid: every release has a value for every cell.",
-                cells=number,
-            )
+            fix = f"Declare at most {_MOST:,}: every release has a value for every cell."
+            raise InvalidCells(f"{number:,} cells are too many.", fix, cells=number)
         return cls(range(number), numbered=True)
-
-    @classmethod
-    def _of_labels(cls, cells: Any) -> Cells:
-        try:
-            labels = list(cells) if isinstance(cells, (list, tuple)) else np.asarray(cells).tolist()
-        except (TypeError, ValueError):
-            labels = None
-        if not isinstance(labels, list) or not labels:
-            raise _invalid("none" if labels == [] else f"{type(cells).__name__}")
-        labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
-        seen: set[str] = set()
-        for label in labels:
-            if not isinstance(label, (str, int, float)) or label != label:  # a state gives these back unchanged
-                raise _invalid(f"a label of type {type(label).__name__}")
-            if str(label) in seen:
-                raise InvalidCells("each cell once", f"{label!r} twice", "Remove the repeated label.", duplicate=label)
-            seen.add(str(label))
-        return cls(tuple(labels), numbered=False)
 
     def find(self, labels: Labels | npt.NDArray[Any] | Sequence[Any]) -> IntArray:
         """Return the column of each label, -1 for an undeclared one."""
@@ -140,10 +112,24 @@ class Cells(Sequence[Any]):
         return f"Cells({self.declaration()!r})"
 
 
+def _to_labels(cells: Any) -> tuple[Any, ...]:
+    try:
+        labels = list(cells) if isinstance(cells, (list, tuple)) else np.asarray(cells).tolist()
+    except (TypeError, ValueError):
+        labels = None
+    if not isinstance(labels, list) or not labels:
+        raise _invalid("none" if labels == [] else f"{type(cells).__name__}")
+    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    seen: set[str] = set()
+    for label in labels:
+        if not isinstance(label, (str, int, float)) or label != label:  # a state gives these back unchanged
+            raise _invalid(f"a label of type {type(label).__name__}")
+        if str(label) in seen:
+            raise InvalidCells(f"Cell {label!r} is declared twice.", "Remove the repeated label.", duplicate=label)
+        seen.add(str(label))
+    return tuple(labels)
+
+
 def _invalid(received: str, **facts: Any) -> InvalidCells:
-    return InvalidCells(
-        "at least one cell: a number, or a list of labels that are text or numbers",
-        received,
-        "Declare the whole domain up front, as cells=100 or cells=['north', 'south'].",
-        **facts,
-    )
+    fix = "Declare the whole domain: a number as cells=100, or labels that are text or numbers as cells=['north', 'south']."
+    return InvalidCells(f"The cells are {received}.", fix, **facts)

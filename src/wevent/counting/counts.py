@@ -72,61 +72,36 @@ def checked_matrix(counts: Any, sizes: IntArray, cells: int, cells_per_user: int
     try:
         matrix = np.asarray(counts.matrix if isinstance(counts, Counts) else counts)
     except (ValueError, TypeError):  # ragged: numpy's own message is not repeated, it may show entries
-        raise _invalid("rows of different lengths", np.empty(0), "Give a full matrix.", sizes, cells) from None
+        raise _invalid("rows of different lengths", "Give a full matrix.", np.empty(0)) from None
     if matrix.shape != (len(sizes), cells):
-        remedy = "Row order is population.classes, column order the cells."
-        raise _invalid(f"shape {matrix.shape}", matrix, remedy, sizes, cells)
+        wanted = f"shape {matrix.shape} instead of ({len(sizes)}, {cells})"
+        raise _invalid(wanted, "Row order is population.classes, column order the cells.", matrix)
     if matrix.dtype != np.int64:
-        matrix = _as_integers(matrix, sizes, cells)
+        matrix = _as_integers(matrix)
     outside = matrix.view(np.uint64) > sizes.view(np.uint64)[:, None]  # read as unsigned, a negative entry is huge
-    rows = np.add.reduce(matrix, axis=1)
-    limits = sizes if cells_per_user == 1 else sizes * cells_per_user
-    if any_true(outside) or any_true(rows > limits):
-        raise _impossible(matrix, rows > limits, sizes, cells)
+    full = np.add.reduce(matrix, axis=1) > (sizes if cells_per_user == 1 else sizes * cells_per_user)
+    if any_true(outside):
+        fix = "Count each registered user once per cell; the class sizes come from the registry."
+        raise _invalid("a negative entry, or one above the class size", fix, matrix, outside)
+    if any_true(full):
+        fix = "Keep a user's last event of the slot only (the last k with max_cells_per_user=k)."
+        raise _invalid("a row with more records than its users may have", fix, matrix, full)
     return matrix
 
 
-def _as_integers(matrix: npt.NDArray[Any], sizes: IntArray, cells: int) -> IntArray:
+def _as_integers(matrix: npt.NDArray[Any]) -> IntArray:
     if matrix.dtype.kind == "f":
         whole = np.isfinite(matrix) & (matrix == np.floor(matrix)) & (np.abs(matrix) < 2.0**53)
         if not whole.all():
-            remedy = "Counts are whole numbers of users."
-            raise _invalid("a fractional or non-finite entry", matrix, remedy, sizes, cells, ~whole)
+            raise _invalid("a fractional or non-finite entry", "Counts are whole numbers of users.", matrix, ~whole)
     elif matrix.dtype.kind not in "iu" or (matrix.dtype.kind == "u" and matrix.size and matrix.max() > 2**62):
-        raise _invalid(f"type {matrix.dtype}", matrix, "Give an array of whole numbers.", sizes, cells)
+        raise _invalid(f"type {matrix.dtype}", "Give an array of whole numbers.", matrix)
     return matrix.astype(np.int64)
 
 
-def _impossible(matrix: IntArray, full: BoolArray, sizes: IntArray, cells: int) -> InvalidCounts:
-    """Return the error for an entry that no class of its size can have, or for rows that are too `full`."""
-    remedy = "Count each registered user once per cell; n_g comes from the registry."
-    if (matrix < 0).any():
-        return _invalid("a negative entry", matrix, remedy, sizes, cells, matrix < 0)
-    above = matrix > sizes[:, None]
-    if above.any():
-        return _invalid("an entry above the class size", matrix, remedy, sizes, cells, above)
-    row = int(full.argmax())
-    received = f"a row (class {row}) with more records than its users may have"
-    remedy = "Keep a user's last event of the slot only (the last k with max_cells_per_user=k)."
-    error = _invalid(received, matrix, remedy, sizes, cells)
-    return InvalidCounts(error.expected, received, remedy, **{**error.facts, "class_index": row})
-
-
-def _invalid(
-    received: str,
-    matrix: npt.NDArray[Any],
-    remedy: str,
-    sizes: IntArray,
-    cells: int,
-    bad: BoolArray | None = None,
-) -> InvalidCounts:
-    row, cell = (None, None) if bad is None else np.argwhere(bad)[0].tolist()
-    return InvalidCounts(
-        f"whole counts of shape ({len(sizes)}, {cells}) (classes, cells), none above what the class sizes allow",
-        received if bad is None else f"{received} (class {row}, cell {cell})",
-        remedy,
-        shape=matrix.shape,
-        dtype=str(matrix.dtype),
-        class_index=row,
-        cell_index=cell,
-    )
+def _invalid(what: str, fix: str, matrix: npt.NDArray[Any], bad: BoolArray | None = None) -> InvalidCounts:
+    """Return the error for counts, whose first `bad` row or entry is named."""
+    row, cell = (None, None) if bad is None else (*np.argwhere(bad)[0].tolist(), None)[:2]
+    place = "" if row is None else f" (class {row})" if cell is None else f" (class {row}, cell {cell})"
+    facts = {"shape": matrix.shape, "dtype": str(matrix.dtype), "class_index": row, "cell_index": cell}
+    return InvalidCounts(f"The counts have {what}{place}.", fix, **facts)

@@ -30,6 +30,9 @@ class Roster:
         unknown_row: the class that unregistered users count in; None rejects their events.
         unknown_limit: number of them that may count in one slot, smallest ids first: a public number.
         is_stranger: returns which ids may count as unregistered; None: every id that is not on the roster.
+
+    Attributes:
+        ids: The ids as they are kept, texts in one buffer.
     """
 
     def __init__(
@@ -42,22 +45,16 @@ class Roster:
         unknown_limit: int = 0,
         is_stranger: Callable[[list[str]], BoolArray] | None = None,
     ) -> None:
-        self.population = population
-        self._ids = users
-        self.classes = classes
-        self.unknown_row = unknown_row
-        self.unknown_limit = unknown_limit
+        self.population, self.classes = population, classes
+        self.ids = users
+        self.unknown_row, self.unknown_limit = unknown_row, unknown_limit
         self._is_stranger = is_stranger
         self._users = LabelIndex(users)
-        self._starts: tuple[int, IntArray] | None = None
+        self._starts: tuple[int, IntArray] = 0, classes  # of each user in a flat class × cell matrix of so many cells
         self._scratch: IntArray | None = None
         if self._users.duplicates:
-            raise InvalidRoster(
-                "each user once",
-                f"{self._users.duplicates} repeated ids",
-                "Keep one row per user: a user has one requirement at a time.",
-                duplicates=self._users.duplicates,
-            )
+            fix = "Keep one row per user: a user has one requirement at a time."
+            raise InvalidRoster("Ids are repeated.", fix, duplicates=self._users.duplicates)
 
     @classmethod
     def from_columns(cls, users: Any, windows: Any, epsilons: Any) -> Roster:
@@ -74,7 +71,7 @@ class Roster:
         """Return a roster from columns of ids, privacy levels and window levels."""
         chosen = Levels.default() if levels is None else levels
         if not isinstance(chosen, Levels):
-            raise InvalidRoster("levels as Levels(privacy=…, window=…)", type(levels).__name__, "Make a Levels of it.")
+            raise InvalidRoster(f"The levels are a {type(levels).__name__}.", "Write Levels(privacy=…, window=…).")
         return cls._from_pairs(users, privacy, window, lambda left, right: chosen.requirement(str(left), str(right)))
 
     @classmethod
@@ -82,20 +79,14 @@ class Roster:
         columns = [_id_column(users), _column(left), _column(right)]
         lengths = tuple(column.shape for column in columns)
         if columns[0].ndim != 1 or len(set(lengths)) != 1 or not len(columns[0]):
-            raise InvalidRoster(
-                "three columns of the same length, at least one row",
-                f"shapes {', '.join(map(str, lengths))}",
-                "Give one row per user.",
-                lengths=lengths,
-            )
+            problem = f"The columns have the shapes {', '.join(map(str, lengths))}."
+            raise InvalidRoster(problem, "Give three columns with a row per user, at least one.", lengths=lengths)
         pairs: dict[tuple[Any, Any], int] = {}
         each = zip(_plain(columns[1]), _plain(columns[2]), strict=True)
         codes = np.array([pairs.setdefault(pair, len(pairs)) for pair in each], dtype=np.int64)
         requirements = [requirement(first, second) for first, second in pairs]
         classes = sorted(set(requirements))
-        position = {requirement: row for row, requirement in enumerate(classes)}
-        row_of = np.array([position[requirement] for requirement in requirements], dtype=np.int64)
-        rows = row_of[codes]
+        rows = np.array([classes.index(requirement) for requirement in requirements], dtype=np.int64)[codes]
         sizes = np.bincount(rows, minlength=len(classes))
         return cls(columns[0], rows, Population(dict(zip(classes, sizes.tolist(), strict=True))))
 
@@ -106,23 +97,18 @@ class Roster:
         other = copy.copy(self)
         other.classes, other.population = classes, population
         other.unknown_row, other.unknown_limit = unknown_row, unknown_limit
-        other._starts = other._scratch = None
+        other._starts, other._scratch = (0, classes), None
         return other
 
     @property
     def users(self) -> npt.NDArray[Any]:
         """The ids as an array, which takes a while for millions of texts."""
-        return np.array(self._ids.texts(), dtype=np.str_) if isinstance(self._ids, StringColumn) else self._ids
-
-    @property
-    def ids(self) -> npt.NDArray[Any] | StringColumn:
-        """The ids as they are kept, texts in one buffer."""
-        return self._ids
+        return np.array(self.ids.texts(), dtype=np.str_) if isinstance(self.ids, StringColumn) else self.ids
 
     @property
     def numbered(self) -> bool:
         """Whether every id is a whole number."""
-        return not isinstance(self._ids, StringColumn) and self._ids.dtype.kind in "iu"
+        return not isinstance(self.ids, StringColumn) and self.ids.dtype.kind in "iu"
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -143,9 +129,8 @@ class Roster:
         """
         if type(max_cells_per_user) is not int or max_cells_per_user < 1:
             raise InvalidOption(
-                "max_cells_per_user to be a whole number, at least 1",
-                f"{max_cells_per_user!r}",
-                "1 keeps a user's last event.",
+                f"max_cells_per_user is {max_cells_per_user!r}.",
+                "Give a whole number, at least 1, which keeps a user's last event.",
                 option="max_cells_per_user",
                 value=max_cells_per_user,
             )
@@ -154,27 +139,16 @@ class Roster:
             (len(column),) if isinstance(column, (list, tuple)) else np.shape(column) for column in (users, cells)
         )
         if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
-            raise InvalidEvents(
-                "one cell per event",
-                f"{shapes[0]} users and {shapes[1]} cells",
-                "Give two columns of the same length.",
-                lengths=shapes,
-            )
+            problem = f"The columns have the shapes {shapes[0]} of users and {shapes[1]} of cells."
+            raise InvalidEvents(problem, "Give one cell per event.", lengths=shapes)
         ids = Labels.of(users)
-        return self.count_rows(
-            self.find(ids),
-            known.find(cells),
-            len(known),
-            max_cells_per_user=max_cells_per_user,
-            unknown=ids.__getitem__,
-        )
+        return self.count_rows(self.find(ids), known.find(cells), len(known), max_cells_per_user, ids.__getitem__)
 
     def count_rows(
         self,
         user_rows: IntArray,
         cell_rows: IntArray,
         cells: int,
-        *,
         max_cells_per_user: int = 1,
         unknown: Callable[[IntArray], Labels] | None = None,
     ) -> Counts:
@@ -201,7 +175,11 @@ class Roster:
                 self._scratch = np.empty(len(self), dtype=np.int64)
             kept = last_events(user_rows, cell_rows, max_cells_per_user, self._scratch)
             user_rows, cell_rows = user_rows[kept], cell_rows[kept]
-        counts = self._tally(self._class_starts(cells).take(user_rows) + cell_rows, cells, rejected)
+        if self._starts[0] != cells:
+            self._starts = cells, self.classes * cells
+        flat = self._starts[1].take(user_rows) + cell_rows
+        matrix = np.bincount(flat, minlength=len(self.population) * cells).reshape(-1, cells)
+        counts = Counts(matrix, rejected)
         return counts if strangers is None else self._with_strangers(counts, *strangers, max_cells_per_user)
 
     def find(self, users: Labels | npt.NDArray[Any] | Sequence[Any]) -> IntArray:
@@ -210,7 +188,7 @@ class Roster:
 
     def turnover(self, earlier: Roster) -> int:
         """Return how many users joined plus how many left since an earlier roster; a change of class is neither."""
-        stayed = int((earlier._users.find(self._ids) >= 0).sum())
+        stayed = int((earlier._users.find(self.ids) >= 0).sum())
         return len(self) + len(earlier) - 2 * stayed
 
     def countable(self, users: Labels) -> BoolArray:
@@ -242,19 +220,8 @@ class Roster:
         rows = np.array([nobody if text is None else chosen.get(text, nobody) for text in texts], dtype=np.int64)
         kept = rows < self.unknown_limit
         last = last_events(rows[kept], cells[kept], limit)
-        matrix = counts.matrix.copy()
-        matrix[self.unknown_row] += np.bincount(cells[kept][last], minlength=matrix.shape[1])
-        return Counts(matrix, counts.reasons.plus(Rejected(unknown_user=-int(np.count_nonzero(kept)))))
-
-    def _class_starts(self, cells: int) -> IntArray:
-        """Return for each user the place of their class in a flat class × cell matrix."""
-        if self._starts is None or self._starts[0] != cells:
-            self._starts = cells, self.classes * cells
-        return self._starts[1]
-
-    def _tally(self, flat: IntArray, cells: int, rejected: Rejected) -> Counts:
-        matrix = np.bincount(flat, minlength=len(self.population) * cells)
-        return Counts(matrix.reshape(len(self.population), cells), rejected)
+        counts.matrix[self.unknown_row] += np.bincount(cells[kept][last], minlength=counts.matrix.shape[1])
+        return Counts(counts.matrix, counts.reasons.plus(Rejected(unknown_user=-int(np.count_nonzero(kept)))))
 
 
 def last_events(owners: IntArray, cells: IntArray, limit: int, scratch: IntArray | None = None) -> IntArray:
@@ -288,9 +255,8 @@ def _column(values: Any) -> npt.NDArray[Any]:
     try:
         return np.asarray(values)
     except (ValueError, TypeError):
-        raise InvalidRoster(
-            "columns of plain values", "rows of different lengths", "Give one id, window and epsilon per user."
-        ) from None
+        problem = "The columns have rows of different lengths."
+        raise InvalidRoster(problem, "Give one id, window and epsilon per user.") from None
 
 
 def _id_column(users: Any) -> npt.NDArray[Any]:
@@ -298,15 +264,10 @@ def _id_column(users: Any) -> npt.NDArray[Any]:
     column = _column(users)
     if isinstance(users, (list, tuple)) and column.ndim == 1 and column.dtype.kind not in "biuU":
         column = np.array(users, dtype=object)  # numpy would make floats of large whole numbers
-    odd = column.ndim == 1 and (column is not users or column.dtype.kind not in "biuU")  # an array of texts has no NUL
-    missing = int(np.count_nonzero(~Labels.of(users).is_label())) if odd else 0
-    if missing:
-        raise InvalidRoster(
-            "an id for every user",
-            f"{missing} rows without one (None, NaN, or text with a NUL)",
-            "Give each user an id.",
-            lengths=(len(column),),
-        )
+    is_clean = column is users and column.dtype.kind in "biuU"  # an array of texts has no NUL
+    if column.ndim == 1 and not is_clean and not Labels.of(users).is_label().all():
+        problem = "Rows have no id: None, NaN, or text with a NUL."
+        raise InvalidRoster(problem, "Give each user an id.", lengths=(len(column),))
     return column
 
 

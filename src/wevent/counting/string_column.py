@@ -7,7 +7,7 @@ this process, so no sender can choose texts that collide.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,7 @@ class StringColumn:
         return cls.from_sizes(b"".join(parts), np.fromiter(map(len, parts), np.int64, len(parts)))
 
     @classmethod
-    def from_sizes(cls, data: bytes, sizes: IntArray) -> StringColumn:
+    def from_sizes(cls, data: bytes | bytearray, sizes: IntArray) -> StringColumn:
         """Return the texts that stand in `data` one after the other."""
         return cls(padded(data), np.cumsum(sizes) - sizes, sizes)
 
@@ -72,17 +72,6 @@ class StringColumn:
             np.concatenate([nothing, *(part.starts + start for part, start in zip(compact, offsets, strict=True))]),
             np.concatenate([nothing, *(part.sizes for part in compact)]),
         )
-
-    @classmethod
-    def gathered(cls, pieces: Iterable[StringColumn]) -> StringColumn:
-        """Return all pieces as one column; there is never a second copy of all of them."""
-        data, sizes = bytearray(), bytearray()
-        for piece in pieces:
-            data += piece.tight().data[: -len(_PADDING)].data
-            sizes += piece.sizes.astype(np.int32).data
-        data += _PADDING
-        each = np.frombuffer(sizes, dtype=np.int32).astype(np.int64)
-        return cls(np.frombuffer(data, dtype=np.uint8), np.cumsum(each) - each, each)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -185,7 +174,9 @@ class StringIndex:
         self._words = (texts if self._rows is None else texts.where(self._rows)).words(self._columns)
         size = 1 << max(3, (3 * len(self._words) // 2).bit_length())
         self._table = np.full(size, _EMPTY, dtype=np.int32 if len(texts) < 1 << 31 else np.int64)
-        self._fill()
+        for start in range(0, len(self._words), _CHUNK):
+            part = self._words[start : start + _CHUNK]
+            self._insert(np.arange(start, start + len(part)), self._places(part))
 
     def find(self, texts: StringColumn) -> IntArray:
         """Return the place of each text, -1 if it is missing."""
@@ -225,11 +216,6 @@ class StringIndex:
         same &= there != _EMPTY
         return same
 
-    def _fill(self) -> None:
-        for start in range(0, len(self._words), _CHUNK):
-            words = self._words[start : start + _CHUNK]
-            self._insert(np.arange(start, start + len(words)), self._places(words))
-
     def _insert(self, rows: IntArray, places: IntArray) -> None:
         while len(rows):
             free = self._table[places] == _EMPTY
@@ -261,7 +247,7 @@ def _equal(left: Words, right: Words) -> BoolArray:
     return same
 
 
-def padded(data: bytes) -> Bytes:
+def padded(data: bytes | bytearray) -> Bytes:
     """Return an array in which a word can be read at every byte of the data."""
     return np.frombuffer(data + _PADDING, dtype=np.uint8)
 

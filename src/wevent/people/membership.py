@@ -44,19 +44,6 @@ class Change(NamedTuple):
     level: str | None = None
 
 
-def find_used(numbers: npt.NDArray[np.integer[Any]]) -> tuple[IntArray, IntArray]:
-    """Return the distinct numbers from 0 on, ascending, and for each number its place among them.
-
-    Like `np.unique`, without sorting millions of small numbers.
-    """
-    size = int(numbers.max(initial=0)) + 1
-    if size > len(numbers):
-        return np.unique(numbers, return_inverse=True)
-    is_used = np.zeros(size, dtype=np.bool_)
-    is_used[numbers] = True
-    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[numbers]
-
-
 class KeyColumn(Sequence[Key]):
     """The requirement of each of many users: a place in a short list.
 
@@ -89,7 +76,7 @@ class KeyColumn(Sequence[Key]):
 
     def where(self, chosen: IntArray | slice) -> KeyColumn:
         """Return the column of some users. Requirements that none of them holds are not among the distinct ones."""
-        used, codes = find_used(self.codes[chosen])
+        used, codes = np.unique(self.codes[chosen], return_inverse=True)
         return KeyColumn([self.distinct[code] for code in used.tolist()], codes)
 
     def __len__(self) -> int:
@@ -265,17 +252,9 @@ def check_id(user: str) -> None:
         InvalidMembership: for such an id.
     """
     size = len(user.encode(errors="surrogatepass"))
-    if size <= MAX_LABEL_BYTES and _ID.fullmatch(user):
-        return
-    received = (
-        "an empty one" if not user else "one that does" if user.startswith(ERASED) else "one with such a character"
-    )
-    raise InvalidMembership(
-        f"an id of at most {MAX_LABEL_BYTES} bytes in UTF-8 that is not empty, has no NULs or line breaks and does not begin "
-        f"with {ERASED!r}",
-        f"one of {size} bytes" if size > MAX_LABEL_BYTES else received,
-        "Choose another id.",
-    )
+    if size > MAX_LABEL_BYTES or not _ID.fullmatch(user):
+        fix = f"Choose one of 1 to {MAX_LABEL_BYTES} bytes without NULs and line breaks that does not begin with {ERASED!r}."
+        raise InvalidMembership("No user can have this id.", fix)
 
 
 def check_epoch(checked: int | None, stored: int) -> None:
@@ -285,11 +264,7 @@ def check_epoch(checked: int | None, stored: int) -> None:
         InvalidMembership: if they were.
     """
     if checked is not None and checked < stored:
-        raise InvalidMembership(
-            f"a change under the terms of epoch {stored}",
-            f"one that was checked against those of epoch {checked}",
-            "A new epoch began at this moment and nothing was changed: ask again.",
-        )
+        raise InvalidMembership("A new epoch began at this moment and nothing was changed.", "Ask again.")
 
 
 def check_declared(key: Key, declared: Iterable[Key]) -> None:
@@ -301,8 +276,7 @@ def check_declared(key: Key, declared: Iterable[Key]) -> None:
     if key not in declared:
         shown = f"{key[0]},{key[1] / NANO:g}"
         raise InvalidMembership(
-            "a requirement that was declared",
-            f"{shown} (window, epsilon)",
+            f"The requirement {shown} (window, epsilon) was not declared.",
             f"Choose a declared one, or start a new epoch that declares it (publish --new-epoch --declare {shown}).",
             requirement=key,
         )

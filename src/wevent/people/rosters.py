@@ -12,7 +12,7 @@ from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
 from wevent.counting.string_column import StringColumn
 from wevent.people.classes import ClassHistory, Key, find_corner, find_counting_class, to_requirements
-from wevent.people.membership import KeyColumn, KnownIds, find_used, id_column
+from wevent.people.membership import KeyColumn, KnownIds, id_column
 
 
 class MemberColumns(NamedTuple):
@@ -112,7 +112,7 @@ class Rosters:
         distinct = [find_corner([key, *doubted]) for key in self._keys.distinct]
         if not len(in_force):
             return KeyColumn(distinct, self._keys.codes)
-        users, places = find_used(self._tail_rows[in_force])  # members in transition
+        users, places = np.unique(self._tail_rows[in_force], return_inverse=True)  # members in transition
         windows, nanos = _to_array(distinct)[self._keys.codes[users]].T.copy()
         tails = _to_array(self._tail_keys.distinct)[self._tail_keys.codes[in_force]]
         np.maximum.at(windows, places, tails[:, 0])

@@ -29,7 +29,7 @@ from wevent.settings.values import (
     parse_time,
     parse_url,
 )
-from wevent.streams.frames import frame_name, is_frame
+from wevent.streams.duckdb_tables import frame_name, is_frame
 from wevent.streams.inputs import within_folders
 from wevent.streams.requirements_file import (
     COLUMNS,

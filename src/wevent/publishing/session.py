@@ -28,7 +28,7 @@ from wevent.publishing.shutdown import ForcedShutdown, Stop, Stopped, forbid_cor
 from wevent.publishing.staleness import refuse_lost_changes, store_settlement
 from wevent.settings import RunOptions, Settings
 from wevent.streams import SlotClock, Source
-from wevent.streams.frames import frame_name, is_frame, load_frame
+from wevent.streams.duckdb_tables import frame_name, is_frame, load_frame
 from wevent.streams.inputs import find_files
 from wevent.streams.rejections import Rejections
 

@@ -21,10 +21,10 @@ from wevent.settings.values import ListenAddress, invalid
 if TYPE_CHECKING:
     from wevent.counting.cells import Cells
     from wevent.journal.place import JournalPlace
-    from wevent.streams.frames import FrameTable
+    from wevent.streams.duckdb_tables import Table
     from wevent.streams.requirements_file import Requirements
 else:  # packages above this one
-    Cells = JournalPlace = FrameTable = Requirements = Any
+    Cells = JournalPlace = Requirements = Table = Any
 
 
 TimeUnit = Literal["s", "ms", "us"]
@@ -94,7 +94,7 @@ class StreamSettings:
     max_cells_per_user: int = 1
     strict: bool = setting(False, "Stop at a malformed line (not private).")
     engine: Literal["auto", "spark"] = setting("auto", "Engine that counts files.")
-    frame: FrameTable | None = field(default=None, compare=False)  # events of a data frame, instead of inputs
+    frame: Table | None = field(default=None, compare=False)  # events of a data frame, instead of inputs
 
     @property
     def columns(self) -> Mapping[str, str]:

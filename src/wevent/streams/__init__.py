@@ -39,9 +39,8 @@ def declared_clock(
     """
     span = span_of(settings) if settings.start_auto and not settings.is_live else None
     if settings.start_auto and span is None and not settings.is_live:
-        raise InvalidInput(
-            "events to read the clock from (start = auto)", "none", "Declare start and end.", path=settings.inputs[0]
-        )
+        problem = "There are no events to read the clock from (start = auto)."
+        raise InvalidInput(problem, "Declare start and end.", path=settings.inputs[0])
     origin = 0 if settings.slot_column and not settings.is_live else settings.start_us
     if origin is None and pinned is not None:
         origin = pinned.origin_us
@@ -51,7 +50,10 @@ def declared_clock(
         origin = (now_us() if span is None else span[0]) // settings.slot_us * settings.slot_us
     clock = SlotClock(origin, settings.slot_us)
     if settings.end_us is not None:
-        return clock, _last_slot(clock, settings.end_us)
+        last = clock.slot_of(settings.end_us) - 1  # a slot that is cut short is not published
+        if last < 1:
+            raise InvalidSettings("The end comes before the first slot is over.", "Declare a later end.", key="end")
+        return clock, last
     if settings.is_live:
         return clock, None
     if span is None:
@@ -70,32 +72,11 @@ def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) ->
     if last is None:
         raise _undeclared("end")
     if settings.engine == "spark":
-        raise InvalidSettings(
-            "an engine of this function",
-            "spark",
-            "Use the command, `wevent publish --engine spark`, or wevent.spark with DataFrames.",
-            key="engine",
-        )
+        fix = "Use the command, `wevent publish --engine spark`, or wevent.spark with DataFrames."
+        raise InvalidSettings("This function has no engine spark.", fix, key="engine")
     return FileSource(settings, clock, last)
 
 
-def _last_slot(clock: SlotClock, end_us: int) -> int:
-    """Return the last slot that ends by then; a slot that is cut short is not published."""
-    last = clock.slot_of(end_us) - 1
-    if last < 1:
-        raise InvalidSettings(
-            "an end at least one slot after the start",
-            "one before the first slot is over",
-            "Declare a later end.",
-            key="end",
-        )
-    return last
-
-
 def _undeclared(key: str) -> InvalidSettings:
-    return InvalidSettings(
-        f"{key} to be declared for files",
-        "none",
-        f"Give {key}, such as 2026-01-01T00:00:00Z (start = 'auto' reads the clock from the events: not private).",
-        key=key,
-    )
+    fix = f"Give {key}, such as 2026-01-01T00:00:00Z (start = 'auto' reads the clock from the events: not private)."
+    return InvalidSettings(f"Files need a declared {key}.", fix, key=key)

@@ -1,13 +1,15 @@
-"""Lines to events: line splitting, columns of events, and the rules that every format shares.
+"""Lines to events: line splitting, columns of events, rules that every format shares, and the decoder of CSV and TSV.
 
 A record is one physical line. A line ends with a newline; a carriage return right before it belongs to the line end. No
-other sign ends a line, and nothing inside a line continues it on the next.
+other sign ends a line, and nothing inside a line continues it on the next. In CSV and TSV a quote may stand at both ends of
+a field, and doubled inside such a field. A line with any other quote is malformed, like one with too few or too many fields.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,17 +17,20 @@ from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.cells import Cells
 from wevent.counting.label_index import Labels
+from wevent.counting.string_column import StringColumn, padded
 from wevent.settings import StreamSettings
 from wevent.streams.times import RawTimes, SlotReader, TimeReader
 
 NO_RECORD, NO_USER, NO_CELL, NO_TIME, NO_OFFSET = PROBLEMS = range(5)
 TIME_PROBLEMS = (NO_TIME, NO_OFFSET)
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 MAX_LINE_BYTES = 1 << 20
 PIECE_BYTES = MAX_LINE_BYTES  # so that only the first line of a piece can be too long
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some editors put it before UTF-8 text
 OVERLONG = b"\0\n"
 """Replacement of a line that is too long: malformed, like any line with a NUL."""
 
+_QUOTE = ord('"')
 _NOTHING: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -74,18 +79,6 @@ class Decoded(NamedTuple):
     batch: EventColumns
     malformed: IntArray
     problems: IntArray
-
-
-class Decoder(Protocol):
-    """A text format. Each line is decoded independently of all others."""
-
-    def decode(self, lines: bytes) -> Decoded:
-        """Return the events of whole lines, each with its end."""
-        ...
-
-    def time_text(self, line: bytes) -> str | None:
-        """Return the text of the time of one record; None if the line is no record."""
-        ...
 
 
 def assemble(
@@ -154,41 +147,24 @@ class LineSplitter:
     """Splits pieces of a file into whole lines. It keeps one line at most and drops a longer one while it arrives."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._kept = 0
-        self._dropping = False
+        self._rest, self._is_dropping = b"", False
 
     def feed(self, piece: bytes) -> bytes:
         """Return the lines that are complete with this piece of at most `PIECE_BYTES`, each with its end."""
-        end = piece.find(b"\n")
-        if end < 0:
-            self._keep(piece)
-            return b""
-        cut = piece.rfind(b"\n") + 1
-        if self._dropping or self._kept + end > MAX_LINE_BYTES:
-            lines = OVERLONG + piece[end + 1 : cut]
-        else:
-            lines = b"".join((*self._parts, piece[:cut]))
-        self._forget()
-        self._keep(piece[cut:])
+        text = self._rest + piece
+        cut = text.rfind(b"\n") + 1
+        lines, self._rest = text[:cut], text[cut:]
+        if lines and (self._is_dropping or lines.find(b"\n") > MAX_LINE_BYTES):
+            lines, self._is_dropping = OVERLONG + lines[lines.find(b"\n") + 1 :], False
+        if self._is_dropping or len(self._rest) > MAX_LINE_BYTES:
+            self._rest, self._is_dropping = b"", True
         return lines
 
     def finish(self) -> bytes:
         """Return the last line, if the input ended without its newline."""
-        lines = OVERLONG if self._dropping else b"".join((*self._parts, b"\n")) if self._kept else b""
-        self._forget()
+        lines = OVERLONG if self._is_dropping else self._rest + b"\n" if self._rest else b""
+        self._rest, self._is_dropping = b"", False
         return lines
-
-    def _keep(self, piece: bytes) -> None:
-        if self._dropping or self._kept + len(piece) > MAX_LINE_BYTES:
-            self._forget()
-            self._dropping = True
-        elif piece:
-            self._parts.append(piece)
-            self._kept += len(piece)
-
-    def _forget(self) -> None:
-        self._parts, self._kept, self._dropping = [], 0, False
 
 
 def line_ends(lines: bytes) -> IntArray:
@@ -227,3 +203,117 @@ def _is_text(piece: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+class DelimitedDecoder:
+    """Decoder of the lines after a header; `wanted` names its columns of times, users and cells."""
+
+    def __init__(
+        self, header: Sequence[str], wanted: Sequence[str], delimiter: str, cells: Cells, times: TimeReader
+    ) -> None:
+        self._width = len(header)
+        self._wanted = [list(header).index(name) for name in wanted]
+        self._delimiter, self._cells, self._times = delimiter, cells, times
+
+    def decode(self, lines: bytes) -> Decoded:
+        """Return the events of whole lines, each with its end; a line is decoded independently of all others."""
+        table = split_fields(lines, self._delimiter, self._width, self._wanted)
+        times, *labels = table.columns
+        users, cells = map(Labels.from_fields, labels)
+        return assemble(table.rows, times, users, cells, broken=table.broken, times=self._times, cells=self._cells)
+
+    def time_text(self, line: bytes) -> str | None:
+        """Return the text of the time of one record; None if the line is no record."""
+        times = split_fields(line + b"\n", self._delimiter, self._width, self._wanted[:1]).columns[0]
+        return times.texts()[0] if len(times) else None
+
+
+class TextTable(NamedTuple):
+    """Some columns of the lines that are records.
+
+    Attributes:
+        rows: numbers of these lines.
+        columns: the wanted columns.
+        broken: numbers of the lines that are neither records nor empty.
+    """
+
+    rows: IntArray
+    columns: list[StringColumn]
+    broken: IntArray
+
+
+def split_fields(lines: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> TextTable:
+    """Return the wanted columns of lines that have `width` fields."""
+    ends = line_ends(lines)
+    starts = line_starts(ends)
+    spoiled = spoiled_lines(lines, ends)
+    characters = np.frombuffer(lines, dtype=np.uint8)
+    if b"\r\n" in lines:
+        ends = ends - ((ends > starts) & (characters[ends - 1] == ord("\r")))
+    separators = np.flatnonzero(characters == ord(delimiter))
+    quotes = np.flatnonzero(characters == _QUOTE) if b'"' in lines else None
+    if quotes is not None:  # a separator after an odd number of quotes in its line is inside a quoted field
+        before = quotes.searchsorted(separators) - quotes.searchsorted(starts)[ends.searchsorted(separators)]
+        separators = separators[before % 2 == 0]
+    first = separators.searchsorted(starts)
+    usable = separators.searchsorted(ends) - first == width - 1
+    present = starts < ends
+    usable &= present
+    usable[spoiled] = False
+    rows = np.flatnonzero(usable)
+    starts, ends, first = starts[rows], ends[rows], first[rows]
+
+    def border(column: int) -> IntArray:
+        """Return the place behind a column in each line; of column -1 the place before the line."""
+        if column < 0:
+            return starts - 1
+        return ends if column == width - 1 else separators[first + column]
+
+    if quotes is None:
+        data = padded(lines)
+        lefts = [border(column - 1) + 1 for column in wanted]
+        columns = [StringColumn(data, left, border(column) - left) for column, left in zip(wanted, lefts, strict=True)]
+    else:
+        borders = np.stack([border(column) for column in range(-1, width)], axis=1)
+        columns, legal = _unquoted(lines, borders, quotes, delimiter, wanted)
+        usable[rows[~legal]] = False
+        rows, columns = rows[legal], [column.where(legal) for column in columns]
+    return TextTable(rows, columns, np.flatnonzero(present & ~usable))
+
+
+def _unquoted(
+    lines: bytes, borders: IntArray, quotes: IntArray, delimiter: str, wanted: Sequence[int]
+) -> tuple[list[StringColumn], BoolArray]:
+    """Return the wanted columns without quotes around them, and which lines have quotes in legal places only."""
+    characters = np.frombuffer(lines, dtype=np.uint8)
+    left, right = borders[:, :-1] + 1, borders[:, 1:]
+    quoted = (right - left >= 2) & (characters[left] == _QUOTE) & (characters[right - 1] == _QUOTE)
+    number = quotes.searchsorted(right[:, -1]) - quotes.searchsorted(left[:, 0])
+    legal = 2 * quoted.sum(axis=1) == number
+    starts, ends = (left + quoted)[:, wanted], (right - quoted)[:, wanted]
+    extra = [lines]  # fields with doubled quotes are appended to the lines, unquoted
+    place = len(lines)
+    for row in np.flatnonzero(~legal).tolist():
+        fields = split_line(lines[left[row, 0] : right[row, -1]], delimiter)
+        if fields is not None and len(fields) == left.shape[1]:
+            legal[row] = True
+            for index, column in enumerate(wanted):
+                extra.append(fields[column])
+                starts[row, index], ends[row, index] = place, place + len(fields[column])
+                place += len(fields[column])
+    data = padded(b"".join(extra))
+    sizes = ends - starts
+    return [StringColumn(data, starts[:, index].copy(), sizes[:, index].copy()) for index in range(len(wanted))], legal
+
+
+def split_line(line: bytes, delimiter: str) -> list[bytes] | None:
+    """Return all fields of one line without its end; None if its quotes are in the wrong places."""
+    mark = re.escape(delimiter.encode())
+    field = re.compile(rb'(?:"([^"]*(?:""[^"]*)*)"|([^"' + mark + rb"]*))(" + mark + rb"|$)", re.DOTALL)
+    fields, place = [], 0
+    while match := field.match(line, place):
+        fields.append(match[2] if match[1] is None else match[1].replace(b'""', b'"'))
+        place = match.end()
+        if not match[3]:
+            return fields
+    return None

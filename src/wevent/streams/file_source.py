@@ -13,15 +13,15 @@ from collections.abc import Iterator
 import duckdb
 import numpy as np
 
-from wevent.core.arrays import IntArray
 from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
+from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster, last_events
 from wevent.errors import InvalidEvents
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.decoding import PROBLEMS, EventColumns, explain
 from wevent.streams.duckdb_tables import Table, TableReader, connect
-from wevent.streams.inputs import FRAME, EventPiece, InputFile, TextReader, event_bytes, find_files, open_input
+from wevent.streams.inputs import EventPiece, TextReader, event_bytes, find_files, open_input
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.spill import Spill
 
@@ -41,8 +41,7 @@ def open_readers(settings: StreamSettings) -> list[Reader]:
         InvalidEvents: for columns of times without an offset if none is declared.
     """
     if settings.frame is not None:
-        table = Table(InputFile(settings.frame.name, FRAME), settings.frame.connection)
-        return [TableReader(table, settings)]
+        return [TableReader(settings.frame, settings)]
     connection: duckdb.DuckDBPyConnection | None = None
     readers: list[Reader] = []
     for file in [open_input(path) for path in find_files(settings.inputs)]:
@@ -67,10 +66,7 @@ class FileSource(Source):
         self._spill = Spill(
             sum(event_bytes(reader.file) for reader in self._readers), in_memory=settings.frame is not None
         )
-        self._held, self._events = (
-            range(0),
-            EventColumns.joined([]),
-        )  # a range of slots and its events, in order of time
+        self._held, self._events = range(0), EventColumns.joined([])  # a range of slots; its events, in order of time
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         for slot in self._slots(first, most):
@@ -100,11 +96,8 @@ class FileSource(Source):
                     sizes.update(self._keep(piece.decoded.batch))
             self._sizes = sizes
             if self._uncounted.malformed and self._settings.strict:
-                raise InvalidEvents(
-                    "only well-formed events (strict)",
-                    f"a malformed line: {self._malformed[0]}",
-                    "Repair the line, or leave strict out to count and skip such lines.",
-                )
+                fix = "Repair the line, or leave strict out to count and skip such lines."
+                raise InvalidEvents(f"A line is malformed (strict): {self._malformed[0]}.", fix)
         return self._sizes
 
     def first_malformed(self) -> list[str]:
@@ -149,19 +142,32 @@ class FileSource(Source):
         bounds = [self._clock.start_of(slot), self._clock.start_of(slot + 1)]
         _, users, cells = self._events.where(slice(*self._events.times.searchsorted(bounds)))
         return roster.count_rows(
-            roster.find(users),
-            cells,
-            len(self._settings.cells),
-            max_cells_per_user=self._settings.max_cells_per_user,
-            unknown=users.__getitem__,
+            roster.find(users), cells, len(self._settings.cells), self._settings.max_cells_per_user, users.__getitem__
         )
 
     def _count_large(self, roster: Roster, slot: int) -> Counts:
-        """Count a slot that is never in memory whole."""
-        large = _LargeSlot(roster, len(self._settings.cells), self._settings.max_cells_per_user)
+        """Count a slot that is never in memory whole: memory grows with the users, not with the events."""
+        limit, is_closed = self._settings.max_cells_per_user, roster.unknown_row is None
+        scratch = np.empty(len(roster), dtype=np.int64) if is_closed else None
+        kept, parts, room, rejected = EventColumns.joined([]), list[EventColumns](), _RANGE_EVENTS, NONE_REJECTED
         for batch in self._batches(range(slot, slot + 1)):
-            large.add(batch)
-        return large.count()
+            declared = batch.cells >= 0
+            parts.append(batch.where(declared))
+            room -= len(batch.times)
+            if is_closed:  # nobody else counts, so the place of a user on the roster is enough
+                found = roster.find(parts[-1].users)
+                parts[-1] = parts[-1]._replace(users=Labels(found)).where(found >= 0)
+            rejected = rejected.plus(Rejected.of(declared, len(parts[-1].times)))
+            if room < 0:
+                pool = EventColumns.joined([kept, *parts]).by_time()
+                countable = pool if is_closed else pool.where(roster.countable(pool.users))
+                rejected = rejected.plus(Rejected(unknown_user=len(pool.times) - len(countable.times)))
+                kept = countable.where(last_events(countable.users.codes(), countable.cells, limit, scratch))
+                parts, room = [], len(kept.times) + _RANGE_EVENTS
+        _, users, cells = EventColumns.joined([kept, *parts]).by_time()
+        rows = users.keys if is_closed else roster.find(users)
+        counts = roster.count_rows(rows, cells, len(self._settings.cells), limit, users.__getitem__)
+        return Counts(counts.matrix, counts.reasons.plus(rejected))
 
     def _batches(self, slots: range) -> Iterator[EventColumns]:
         self.survey()
@@ -175,61 +181,6 @@ class FileSource(Source):
             last += 1
             room -= sizes[last]
         return range(first, last + 1)
-
-
-class _LargeSlot:
-    """Events of one slot that can still count: memory grows with the users, not with the events."""
-
-    def __init__(self, roster: Roster, cells: int, limit: int) -> None:
-        self._roster, self._cells, self._limit = roster, cells, limit
-        self._rejected = NONE_REJECTED
-        self._rows: list[IntArray] = [np.empty((0, 3), dtype=np.int64).T]  # times, users and cells of registered users
-        self._size = self._kept = 0
-        self._strangers = EventColumns.joined([])
-        self._scratch = np.empty(len(roster), dtype=np.int64)
-
-    def add(self, batch: EventColumns) -> None:
-        """Add events in order of time; of equal times, an event that is added later is later."""
-        users = self._roster.find(batch.users)
-        declared = batch.cells >= 0
-        counted = declared & (users >= 0)
-        self._rejected = self._rejected.plus(Rejected.of(declared, int(np.count_nonzero(counted))))
-        if self._roster.unknown_row is not None:
-            self._add_strangers(batch.where(declared & (users < 0)))
-        self._rows.append(np.stack((batch.times, users, batch.cells))[:, counted])
-        self._size += self._rows[-1].shape[1]
-        if self._size > 2 * self._kept + _RANGE_EVENTS:
-            self._reduce()
-
-    def count(self) -> Counts:
-        """Return the counts of the slot."""
-        self._reduce()
-        _, users, cells = self._rows[0]
-        unknown = self._strangers
-        counts = self._roster.count_rows(
-            np.concatenate((users, np.full(len(unknown.times), -1))),
-            np.concatenate((cells, unknown.cells)),
-            self._cells,
-            max_cells_per_user=self._limit,
-            unknown=lambda places: unknown.users[places - len(users)],
-        )
-        return Counts(counts.matrix, counts.reasons.plus(self._rejected))
-
-    def _reduce(self) -> None:
-        """Keep the last cells of each registered user."""
-        rows = np.concatenate(self._rows, axis=1)
-        if (rows[0, 1:] < rows[0, :-1]).any():
-            rows = rows[:, rows[0].argsort(kind="stable")]
-        rows = rows[:, last_events(rows[1], rows[2], self._limit, self._scratch)]
-        self._rows, self._size, self._kept = [rows], rows.shape[1], rows.shape[1]
-
-    def _add_strangers(self, events: EventColumns) -> None:
-        """Keep the last cells of each unregistered user that may count."""
-        pool = EventColumns.joined([self._strangers, events]).by_time()
-        kept = pool.where(self._roster.countable(pool.users))
-        rejected = len(pool.times) - len(kept.times) - len(events.times)  # `add` has rejected all that are new
-        self._rejected = self._rejected.plus(Rejected(unknown_user=rejected))
-        self._strangers = kept.where(last_events(kept.users.codes(), kept.cells, self._limit))
 
 
 def read_events(settings: StreamSettings, clock: SlotClock, last: int) -> EventColumns:

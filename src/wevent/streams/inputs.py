@@ -6,10 +6,9 @@ import glob
 import gzip
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,17 +16,18 @@ from wevent.errors import InvalidInput
 from wevent.settings import StreamSettings
 from wevent.streams.decoding import (
     BYTE_ORDER_MARK,
+    DELIMITERS,
     PIECE_BYTES,
     TIME_PROBLEMS,
     Decoded,
-    Decoder,
+    DelimitedDecoder,
     LineSplitter,
     event_columns,
     line_ends,
+    split_line,
     spoiled_lines,
     time_reader,
 )
-from wevent.streams.delimited import DELIMITERS, DelimitedDecoder, split_line
 from wevent.streams.json_lines import ObjectDecoder
 from wevent.streams.rejections import listed_columns
 
@@ -40,6 +40,7 @@ _FORMATS = {
     ".jsonl": "ndjson",
     ".json": "ndjson",
 }
+_ENDINGS = ", ".join(_FORMATS) + " (the text formats also with .gz)"
 _OTHER_DELIMITERS = {
     ";": ("semicolons", "save it again with commas (.csv) or tabs (.tsv)"),
     "\t": ("tabs", "name it .tsv"),
@@ -50,12 +51,13 @@ _OTHER_DELIMITERS = {
 _EXPANSION = {"parquet": 4, ".gz": 8}  # bytes of events per byte of a compressed file, about
 _SAMPLE = 200  # lines
 
+Decoder = DelimitedDecoder | ObjectDecoder
+
 FRAME = "frame"
 """The format of an input that is a data frame, and the table that it is copied into."""
 
 
-@dataclass(frozen=True)
-class InputFile:
+class InputFile(NamedTuple):
     """One input file.
 
     Attributes:
@@ -96,16 +98,10 @@ def find_files(patterns: Sequence[str]) -> list[str]:
         matches = [pattern] if Path(pattern).is_file() else sorted(glob.glob(pattern, recursive=True))
         matches = [match for match in matches if Path(match).is_file()]
         if not matches and Path(pattern).is_dir():
-            raise InvalidInput(
-                "input files, or globs that match some",
-                f"a folder ({pattern!r})",
-                f"Name the files in it, such as '{Path(pattern) / '*.csv'}'.",
-                path=pattern,
-            )
+            fix = f"Name the files in it, such as '{Path(pattern) / '*.csv'}'."
+            raise InvalidInput(f"The input {pattern!r} is a folder.", fix, path=pattern)
         if not matches:
-            raise InvalidInput(
-                "an input file or a glob that matches some", f"{pattern!r}", "Check the path.", path=pattern
-            )
+            raise InvalidInput(f"There is no input file {pattern!r}.", "Check the path.", path=pattern)
         found.update(dict.fromkeys(matches))
     return list(found)
 
@@ -120,17 +116,14 @@ def within_folders(patterns: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for pattern in patterns:
-        folder = Path(pattern)
-        if not folder.is_dir():
-            found.append(pattern)
-            continue
-        inside = (file for file in folder.rglob("*") if file.is_file() and _kind(str(file)) is not None)
-        shown = (file for file in inside if not any(part[0] in "._" for part in file.relative_to(folder).parts))
-        files = sorted(map(str, shown))
+        folder, files = Path(pattern), [pattern]
+        if folder.is_dir():
+            inside = (file for file in folder.rglob("*") if file.is_file() and _kind(str(file)) is not None)
+            shown = (file for file in inside if not any(part[0] in "._" for part in file.relative_to(folder).parts))
+            files = sorted(map(str, shown))
         if not files:
             raise InvalidInput(
-                f"a folder with files that end in {', '.join(_FORMATS)} (the text formats also with .gz)",
-                f"{pattern!r}, in which there are none",
+                f"Folder {pattern!r} has no files that end in {_ENDINGS}.",
                 "Check the path; names that begin with a dot or an underscore are left out.",
                 path=pattern,
             )
@@ -151,12 +144,8 @@ def open_input(path: str, kind: str | None = None) -> InputFile:
     kind = kind or _kind(path)
     if kind is None:
         is_settings = Path(path).suffix.lower() == ".toml"
-        raise InvalidInput(
-            f"a file that ends in {', '.join(_FORMATS)} (the text formats also with .gz)",
-            f"{path!r}",
-            f"A configuration is named by --config {path}." if is_settings else "Rename or convert it.",
-            path=path,
-        )
+        fix = f"A configuration is named by --config {path}." if is_settings else "Rename or convert it."
+        raise InvalidInput(f"File {path!r} does not end in {_ENDINGS}.", fix, path=path)
     if kind == "parquet":
         return InputFile(path, kind)
     for _ in _pieces(path):
@@ -185,11 +174,12 @@ def read_lines(file: InputFile) -> Iterator[bytes]:
     Raises:
         InvalidInput: if it cannot be read, or is damaged as a compressed file.
     """
-    lines = _all_lines(file.path)
-    if file.columns:
-        first = next(lines, b"")
-        yield first[first.find(b"\n") + 1 :]
-    yield from lines
+    headed = bool(file.columns)
+    for lines in _all_lines(file.path):
+        if headed and lines:
+            headed, lines = False, lines[lines.find(b"\n") + 1 :]
+        if lines:
+            yield lines
 
 
 def sample_lines(file: InputFile) -> list[bytes]:
@@ -220,9 +210,9 @@ def require_columns(path: str, present: Sequence[str], wanted: Sequence[str]) ->
     """
     for column in wanted:
         if present.count(column) != 1:
+            has = f"has the column {column!r} twice" if column in present else f"has no column {column!r}"
             raise InvalidInput(
-                f"a column {column!r}" + (", once" if column in present else ""),
-                f"{path!r} with {listed_columns(present)}",
+                f"{path} {has}. Its columns: {listed_columns(present)}.",
                 other_delimiter(present)
                 or "Name the columns with time_column, user_column and cell_column (or slot_column).",
                 path=path,
@@ -282,55 +272,41 @@ def open_decoder(file: InputFile, settings: StreamSettings) -> Decoder:
     if file.format not in DELIMITERS:
         return ObjectDecoder(dict(zip(("time", "user", "cell"), wanted, strict=True)), settings.cells, times)
     require_columns(file.path, file.columns, wanted)
-    delimiter = DELIMITERS[file.format]
-    return DelimitedDecoder(file.columns, wanted, delimiter=delimiter, cells=settings.cells, times=times)
+    return DelimitedDecoder(file.columns, wanted, DELIMITERS[file.format], settings.cells, times)
 
 
 def _header(path: str, kind: str) -> tuple[str, ...]:
-    first = next(_all_lines(path), b"")
+    first = next(filter(None, _all_lines(path)), b"")
     line = first[: first.find(b"\n") + 1]
     if not line:
-        raise InvalidInput(
-            "a file with a header line", f"{path!r}, which is empty", "Check how it was written.", path=path
-        )
+        raise InvalidInput(f"{path} is empty.", "Write a header line first.", path=path)
     names = None
     if not len(spoiled_lines(line, line_ends(line))):
         names = split_line(line.removesuffix(b"\n").removesuffix(b"\r"), DELIMITERS[kind])
     if names is None:
-        raise InvalidInput(
-            "a header line of column names", f"{path!r}, whose first line is none", "Check the file.", path=path
-        )
+        raise InvalidInput(f"{path}, line 1: this is no header of column names.", "Check the file.", path=path)
     return tuple(name.decode() for name in names)
 
 
 def _all_lines(path: str) -> Iterator[bytes]:
     splitter = LineSplitter()
     for number, piece in enumerate(_pieces(path)):
-        lines = splitter.feed(piece if number else piece.removeprefix(BYTE_ORDER_MARK))
-        if lines:
-            yield lines
-    last = splitter.finish()
-    if last:
-        yield last
+        yield splitter.feed(piece if number else piece.removeprefix(BYTE_ORDER_MARK))
+    yield splitter.finish()
 
 
 def _pieces(path: str) -> Iterator[bytes]:
+    opened: Any = gzip.open if _compressed(path) else open
     try:
-        with _open(path) as file:
+        with opened(path, "rb") as file:
             while piece := file.read(PIECE_BYTES):
                 yield piece
     except (OSError, EOFError, zlib.error) as error:
-        damaged = _compressed(path) and not (isinstance(error, OSError) and error.errno)
-        raise InvalidInput(
-            "a readable file",
-            f"{path!r}, which is " + ("damaged or cut off" if damaged else f"not ({type(error).__name__})"),
-            "Compress it again from what it was made of." if damaged else "Check the file.",
-            path=path,
-        ) from None
-
-
-def _open(path: str) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if _compressed(path) else open(path, "rb")
+        if _compressed(path) and not (isinstance(error, OSError) and error.errno):
+            problem, fix = f"{path} is damaged or cut off.", "Compress it again from what it was made of."
+        else:
+            problem, fix = f"{path} cannot be read ({type(error).__name__}).", "Check the file."
+        raise InvalidInput(problem, fix, path=path) from None
 
 
 def _compressed(path: str) -> bool:

@@ -14,8 +14,7 @@ from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidInput
 from wevent.settings import StreamSettings
-from wevent.streams.decoding import PROBLEMS, EventColumns
-from wevent.streams.delimited import DELIMITERS, split_fields
+from wevent.streams.decoding import DELIMITERS, PROBLEMS, EventColumns, split_fields
 from wevent.streams.duckdb_tables import NAIVE, NOTHING, NUMBER, TEXT, WHOLE, ZONED, Table, kind_of
 from wevent.streams.file_source import open_readers
 from wevent.streams.inputs import InputFile, find_files, object_fields, open_input, other_delimiter, sample_lines
@@ -72,9 +71,10 @@ class Inspection:
         if "unknown_user" not in self.outlines and not known.all():
             self.example("unknown_user", str(users[np.flatnonzero(~known)[:1]].values()[0]))
 
-    def example(self, reason: str, text: str) -> None:
+    def example(self, reason: str, text: str | None) -> None:
         """Note a value, if it is the first of its reason."""
-        self.outlines.setdefault(reason, outline(text))
+        if text is not None:
+            self.outlines.setdefault(reason, outline(text))
 
 
 def inspect_files(settings: StreamSettings, roster: Roster) -> Inspection:
@@ -89,12 +89,10 @@ def inspect_files(settings: StreamSettings, roster: Roster) -> Inspection:
         found.columns[reader.file.path] = reader.columns
         for piece in reader.pieces():
             found.add(piece.decoded.batch, roster)
+            _, rows, problems = piece.decoded
             for problem, name in zip(PROBLEMS, MALFORMED, strict=True):
-                if name not in found.outlines and (piece.decoded.problems == problem).any():
-                    row = int(piece.decoded.malformed[(piece.decoded.problems == problem).argmax()])
-                    example = piece.example(row, problem)
-                    if example is not None:
-                        found.example(name, example)
+                if name not in found.outlines and (problems == problem).any():
+                    found.example(name, piece.example(int(rows[(problems == problem).argmax()]), problem))
     for text in watched.first:
         found.example("unknown_cell", text)
     found.nearly_cells = watched.nearly
@@ -117,23 +115,16 @@ class _WatchedCells(Cells):
     def find(self, labels: Labels | object) -> IntArray:
         column = Labels.of(labels)
         places = super().find(column)
-        if self.numbered and not self.zero:
-            self.zero = bool((places == 0).any())
-        missing = np.flatnonzero(places < 0)
-        if len(missing):
-            codes = column[missing].codes()
-            _, first, sizes = np.unique(codes, return_index=True, return_counts=True)
-            self.note(column[missing[first[:_LABELS]]].values(), sizes[:_LABELS].tolist())
+        self.zero |= self.numbered and bool((places == 0).any())
+        missing = column[np.flatnonzero(places < 0)]
+        _, first, sizes = np.unique(missing.codes(), return_index=True, return_counts=True)
+        texts = [str(label) for label in missing[first[:_LABELS]].values()]
+        self.first += texts[: 1 - len(self.first)]
+        self.nearly += sum(
+            size for text, size in zip(texts, sizes.tolist(), strict=False) if _folded(text) in self._near
+        )
+        self.one_too_many |= self.numbered and str(len(self)) in texts
         return places
-
-    def note(self, labels: Iterable[object], sizes: Iterable[int]) -> None:
-        """Undeclared labels, and how many events have each."""
-        for label, size in zip(labels, sizes, strict=True):
-            text = str(label)
-            if not self.first:
-                self.first.append(text)
-            self.nearly += size if _folded(text) in self._near else 0
-            self.one_too_many |= self.numbered and text == str(len(self))
 
 
 def _folded(text: str) -> str:
@@ -158,13 +149,9 @@ def column_types(path: str) -> list[Column]:
     columns = list(_read_columns(file))
     names = [column.name for column in columns]
     if len(columns) < 3 or (file.format in DELIMITERS and looks_like_record(names)):
-        raise InvalidInput(
-            "a file with columns for time, user and cell",
-            f"{path!r} with {listed_columns(names)}",
-            other_delimiter(names)
-            or "Fields of .csv are separated by commas, of .tsv by tabs; NDJSON has an object per line.",
-            path=path,
-        )
+        fix = "Fields of .csv are separated by commas, of .tsv by tabs; NDJSON has an object per line."
+        problem = f"{path} has no columns for time, user and cell. Its columns: {listed_columns(names)}."
+        raise InvalidInput(problem, other_delimiter(names) or fix, path=path)
     return columns
 
 
@@ -187,7 +174,7 @@ def _column(name: str, values: Iterable[Any]) -> Column:
     kinds = {_type(text) for text in texts}
     if kinds == {WHOLE, NUMBER}:
         kinds = {NUMBER}
-    kind = next(iter(kinds)) if len(kinds) == 1 else TEXT if kinds else NOTHING
+    kind = NOTHING if not kinds else TEXT if len(kinds) > 1 else kinds.pop()
     return Column(name, kind, len(texts[0]) if kind == WHOLE else 0)
 
 

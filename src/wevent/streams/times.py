@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray, FloatArray, IntArray
 from wevent.counting.label_index import to_int64
-from wevent.counting.string_column import Bytes, StringColumn, words_of
+from wevent.counting.string_column import StringColumn
 from wevent.settings.values import SECOND_US
 
 UNITS = {"s": SECOND_US, "ms": 1_000, "us": 1}
@@ -29,10 +29,9 @@ _ISO = re.compile(
     r"(?:([Zz])|([+-])([0-9]{2})(?::?([0-9]{2}))?)?"
 )
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_EPOCH = date(1970, 1, 1).toordinal()
-_MINUTE = 16  # characters of a time up to its minute
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_MICROS = len("2026-01-01T00:00:00.000000")
 _SHAPES = 8  # of one length that are tried at once, before texts are read one by one
-_MONTH_STARTS = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334])  # days before a month of a plain year
 
 
 RawTimes = StringColumn | npt.NDArray[Any] | Sequence[Any]
@@ -54,11 +53,8 @@ class TimeReader:
 
     def one(self, value: Any) -> int | None:
         """Return the time of a text, a whole number or a float; None if it is no time."""
-        if isinstance(value, str):
-            return self._text(value) if len(value) <= MAX_TIME_BYTES else None
-        if isinstance(value, float):
-            return self._float(value)
-        return self._whole(value) if type(value) is int else None
+        times, is_time = self.read([value])
+        return int(times[0]) if is_time[0] else None
 
     def read(self, raw: RawTimes) -> tuple[IntArray, BoolArray]:
         """Return times, and which are valid."""
@@ -71,10 +67,12 @@ class TimeReader:
         numbers = to_int64(raw)
         if numbers is not None:
             return self.read(numbers)
+        if all(type(value) is float for value in raw):
+            return self._floats(np.array(raw))
         try:
-            return self.read(StringColumn.from_texts(raw))
+            return self._texts(StringColumn.from_texts(raw))
         except TypeError:  # not all are texts
-            return _gathered([self.one(value) for value in raw])
+            return self._texts(StringColumn.from_texts([str(value) for value in raw]))
 
     def lack_offset(self, raw: RawTimes, rows: IntArray) -> BoolArray:
         """Return which of the values at some places, which are no times, would be if an offset were declared."""
@@ -103,25 +101,29 @@ class TimeReader:
             sample = fields.where(left[:1]).texts()[0]
             match = self._iso(sample)
             if match is not None:
-                found, fits = self._like(_characters(fields.data, fields.starts[left], length), match)
+                found, fits = self._like(fields.where(left), match)
                 times[left[fits]], valid[left[fits]] = found[fits], True
                 left = left[1:][~fits[1:]]  # the first one fits, or is none
             else:
-                times[left[:1]], valid[left[:1]] = _gathered([self._text(sample)])
+                times[left[:1]], valid[left[:1]] = self._one_by_one([sample])
                 left = left[1:]
-        times[left], valid[left] = _gathered([self._text(text) for text in fields.where(left).texts()])
+        times[left], valid[left] = self._one_by_one(fields.where(left).texts())
         return times, valid
 
-    def _whole(self, number: int) -> int | None:
-        return max(-FAR_US, min(FAR_US, number * self._unit))
+    def _one_by_one(self, texts: Sequence[str]) -> tuple[IntArray, BoolArray]:
+        """Return times of texts of any form."""
+        times, valid = self._floats(np.array([_to_float(text) for text in texts], dtype=np.float64))
+        for place, text in enumerate(texts):
+            if not valid[place]:
+                time = self._moment(text)
+                times[place], valid[place] = time or 0, time is not None
+            elif text.lstrip("+-").isdigit():  # of any length: exact
+                times[place] = self._numbers(np.array([max(-FAR_US, min(FAR_US, int(text)))]))[0]
+        return times, valid
 
     def _numbers(self, numbers: IntArray) -> IntArray:
         farthest = FAR_US // self._unit
         return np.clip(numbers, -farthest, farthest) * self._unit
-
-    def _float(self, number: float) -> int | None:
-        time = number * self._unit
-        return round(max(-FAR_US, min(FAR_US, time))) if math.isfinite(time) else None
 
     def _floats(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
         with np.errstate(over="ignore"):
@@ -135,88 +137,51 @@ class TimeReader:
             return None
         return match
 
-    def _like(self, characters: list[Any], match: re.Match[str]) -> tuple[IntArray, BoolArray]:
-        """Return times of the texts that have digits and other characters where the matched text has them.
+    def _like(self, texts: StringColumn, match: re.Match[str]) -> tuple[IntArray, BoolArray]:
+        """Return times of the texts that have digits and other characters where the matched text has them."""
+        shape = np.frombuffer(match[0].encode(), dtype=np.uint8)[:, None]
+        characters = texts.data[texts.starts + np.arange(len(shape))[:, None]]
+        digits = characters - np.uint8(ord("0"))  # wraps: above 9 if it is no digit
+        is_digit = (shape >= ord("0")) & (shape <= ord("9"))
+        fits = np.where(is_digit, digits <= 9, characters == shape).all(axis=0) & digits[:4].any(axis=0)
+        offset = np.zeros(len(texts), dtype=np.int64)
+        if match[9]:
+            hour, minute = (_number(digits, *match.span(group)) for group in (10, 11))
+            fits &= (hour < 24) & (minute < 60)
+            offset = (hour * 60 + minute) * (60 * SECOND_US if match[9] == "+" else -60 * SECOND_US)
+        elif not match[8]:
+            offset += self._timezone_us or 0
+        end = match.end(5) if match[6] is None else match.end(6) if match[7] is None else min(match.end(7), _MICROS)
+        moments = characters[:end, fits].T.copy()
+        moments[:, 10] = ord("T")
+        times = np.zeros(len(texts), dtype=np.int64)
+        try:
+            times[fits] = moments.view(f"S{end}")[:, 0].astype("M8[us]").astype(np.int64)
+        except ValueError:  # a day or an hour that does not exist
+            return self._one_by_one(texts.texts())
+        return times - offset, fits
 
-        Args:
-            characters: for each place the character of every text, or of one text if all have the same.
-            match: match of one text.
-        """
-        fits = np.ones(len(characters[-1]), dtype=np.bool_)
-        values = [column - np.uint8(ord("0")) for column in characters]  # wraps: above 9 if it is no digit
-        for place, character in enumerate(match[0]):
-            fits &= values[place] <= 9 if character.isdigit() else characters[place] == ord(character)
-        parts = (_number(values, *match.span(group)) for group in (1, 2, 3, 4, 5, 6, 10, 11))
-        year, month, day, hour, minute, second, offset_hour, offset_minute = parts
-        fits &= (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60) & (second < 60)
-        fits &= (offset_hour < 24) & (offset_minute < 60)
-        month = np.clip(month, 1, 12)
-        fits &= day <= _days_before(year, month + 1) - _days_before(year, month)
-        decimals = match.end(7) - match.start(7)
-        fraction = _number(values, match.start(7), match.start(7) + min(decimals, 6)) * 10 ** max(0, 6 - decimals)
-        minutes = ((_days_before(year, month) + day - 1) * 24 + hour) * 60 + minute
-        offset = (offset_hour * 60 + offset_minute) * 60 * SECOND_US
-        times = (minutes * 60 + second) * SECOND_US + fraction - self._offset(match, offset)
-        return np.broadcast_to(times, fits.shape), fits
-
-    def _text(self, text: str) -> int | None:
+    def _moment(self, text: str) -> int | None:
+        """Return the time of an ISO text; None if it is none."""
         match = self._iso(text)
-        if match is not None:
-            return self._matched(match)
-        if not _NUMBER.fullmatch(text):
-            return None
-        return self._whole(int(text)) if text.lstrip("+-").isdigit() else self._float(float(text))
-
-    def _matched(self, match: re.Match[str]) -> int | None:
-        hour, minute, second, offset_hour, offset_minute = (int(match[group] or 0) for group in (4, 5, 6, 10, 11))
-        if hour > 23 or minute > 59 or second > 59 or offset_hour > 23 or offset_minute > 59:
+        if match is None or (match[11] or "0") > "59":
             return None
         try:
-            day = date(int(match[1]), int(match[2]), int(match[3])).toordinal() - _EPOCH
+            moment = datetime.fromisoformat(text.upper())
         except ValueError:
             return None
-        fraction = int((match[7] or "").ljust(6, "0")[:6])
-        offset = (offset_hour * 60 + offset_minute) * 60 * SECOND_US
-        seconds = ((day * 24 + hour) * 60 + minute) * 60 + second
-        return seconds * SECOND_US + fraction - int(self._offset(match, offset))
-
-    def _offset(self, match: re.Match[str], written: Any) -> Any:
-        if match[8] is None and match[9] is None:
-            return self._timezone_us
-        return -written if match[9] == "-" else written
+        if moment.tzinfo is None:
+            return (moment.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND - (self._timezone_us or 0)
+        return (moment - _EPOCH) // _MICROSECOND
 
 
-def _gathered(times: Sequence[int | None]) -> tuple[IntArray, BoolArray]:
-    valid = np.array([time is not None for time in times], dtype=np.bool_)
-    return np.array([time or 0 for time in times], dtype=np.int64), valid
+def _to_float(text: str) -> float:
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
-def _characters(data: Bytes, starts: IntArray, length: int) -> list[Any]:
-    """Return for each place the character of every text; times of one minute have the same first ones."""
-    same = 0
-    while same + 8 <= min(_MINUTE, length - 1):  # the last one has to be of every text
-        words = words_of(data)[starts + same]
-        if not (words == words[0]).all():
-            break
-        same += 8
-    return [data[starts[:1] + place] for place in range(same)] + [data[starts + place] for place in range(same, length)]
-
-
-def _number(values: list[Any], start: int, end: int) -> IntArray:
-    """Return the number in some columns of digits; 0 without columns."""
-    number = np.zeros(1, dtype=np.int64)
-    for column in values[max(start, 0) : max(end, 0)]:
-        number = number * 10 + column
-    return number
-
-
-def _days_before(year: IntArray, month: IntArray) -> IntArray:
-    """Return the days from 1970 to the first of a month (13: the next January), in the Gregorian calendar."""
-    year, month = np.where(month > 12, year + 1, year), np.where(month > 12, 1, month)
-    past = year - (month <= 2)  # a leap day counts from March on
-    leaps = past // 4 - past // 100 + past // 400
-    days: IntArray = 365 * (year - 1970) + _MONTH_STARTS[month - 1] + leaps - 477
-    return days
+def _number(digits: npt.NDArray[np.uint8], start: int, end: int) -> IntArray:
+    """Return the number in two rows of digits; 0 without rows."""
+    return digits[start].astype(np.int64) * 10 + digits[start + 1] if start >= 0 else np.zeros(1, dtype=np.int64)
 
 
 class SlotReader(TimeReader):
@@ -228,14 +193,8 @@ class SlotReader(TimeReader):
     def _iso(self, text: str) -> None:
         return None
 
-    def _whole(self, number: int) -> int | None:
-        return max(-FAR_US, min(FAR_US, number - 1))
-
     def _numbers(self, numbers: IntArray) -> IntArray:
         return np.clip(numbers, 1 - FAR_US, 1 + FAR_US) - 1
-
-    def _float(self, number: float) -> int | None:
-        return self._whole(int(number)) if number.is_integer() else None
 
     def _floats(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
         valid = np.isfinite(numbers) & (numbers == np.floor(numbers))

@@ -96,21 +96,21 @@ BEFORE_PUBLISHING = {
     ),
     "no such events": Mistake(
         ("publish", "event.csv", *PUBLISH[2:]),
-        "Expected an input file or a glob that matches some; received 'event.csv'.",
+        "There is no input file 'event.csv'.",
     ),
     "a folder of events": Mistake(
         ("publish", "events", *PUBLISH[2:]),
-        "received a folder ('events'). Name the files in it, such as 'events/*.csv'.",
+        "The input 'events' is a folder. Name the files in it, such as 'events/*.csv'.",
         lambda folder: (folder / "events").mkdir(),
     ),
     "a configuration among the events": Mistake(
         ("publish", "wevent.toml", *PUBLISH[2:]),
-        "received 'wevent.toml'. A configuration is named by --config wevent.toml.",
+        "A configuration is named by --config wevent.toml.",
         written("wevent.toml", "slot = '1h'\n"),
     ),
     "columns of other names": Mistake(
         PUBLISH,
-        "received 'events.csv' with 'ts', 'id', 'place'. Name the columns with time_column",
+        "events.csv has no column 'time'. Its columns: 'ts', 'id', 'place'. Name the columns with time_column",
         replaced("events.csv", "time,user,cell", "ts,id,place"),
     ),
     "one column twice": Mistake(
@@ -119,7 +119,7 @@ BEFORE_PUBLISHING = {
     ),
     "events with semicolons": Mistake(
         PUBLISH,
-        "with 'time;user;cell'. Its fields are separated by semicolons: save it again with commas (.csv) or tabs (.tsv).",
+        "Its columns: 'time;user;cell'. Its fields are separated by semicolons: save it again with commas (.csv) or tabs",
         lambda folder: (folder / "events.csv").write_text((folder / "events.csv").read_text().replace(",", ";")),
     ),
     "tabs in a file of commas": Mistake(
@@ -129,34 +129,32 @@ BEFORE_PUBLISHING = {
     ),
     "requirements with semicolons": Mistake(
         PUBLISH,
-        "with the columns 'user;window;epsilon'. Its fields are separated by semicolons:",
+        "Its columns: 'user;window;epsilon'. Its fields are separated by semicolons:",
         lambda folder: (folder / "users.csv").write_text((folder / "users.csv").read_text().replace(",", ";")),
     ),
     "requirements without a column": Mistake(
         PUBLISH,
-        "with the columns 'user', 'window', 'eps'. Write one row per user under these names",
+        "Its columns: 'user', 'window', 'eps'. Name them user and level",
         replaced("users.csv", "window,epsilon", "window,eps"),
     ),
     "an epsilon of 0": Mistake(
-        PUBLISH, "received '0' in 'users.csv', line 5.", replaced("users.csv", "\n3,8,0.5", "\n3,8,0")
+        PUBLISH, "users.csv, line 5: Expected an epsilon above 0", replaced("users.csv", "\n3,8,0.5", "\n3,8,0")
     ),
     "a negative epsilon": Mistake(
         PUBLISH, "Expected an epsilon above 0 and at most 50", replaced("users.csv", "\n3,8,0.5", "\n3,8,-1")
     ),
-    "an epsilon in words": Mistake(
-        PUBLISH, "received 'high' in 'users.csv', line 5.", replaced("users.csv", "\n3,8,0.5", "\n3,8,high")
-    ),
+    "an epsilon in words": Mistake(PUBLISH, "received 'high'.", replaced("users.csv", "\n3,8,0.5", "\n3,8,high")),
     "half a slot": Mistake(
         PUBLISH,
-        "a whole number of slots, or a duration such as 24h; received '2.5' in 'users.csv', line 5.",
+        "a whole number of slots, or a duration such as 24h; received '2.5'.",
         replaced("users.csv", "\n3,8,0.5", "\n3,2.5,0.5"),
     ),
     "a person twice": Mistake(
-        PUBLISH, "the first in line 6 (it is in line 5 too)", replaced("users.csv", "\n3,8,0.5", "\n3,8,0.5\n3,4,0.5")
+        PUBLISH, "users.csv, line 6: the id is in line 5 too.", replaced("users.csv", "\n3,8,0.5", "\n3,8,0.5\n3,4,0.5")
     ),
     "a word that is not offered": Mistake(
         PUBLISH,
-        "Expected a privacy level out of High, Medium, Low; received 'Hihg' in 'users.csv', line 2.",
+        "Expected a privacy level out of High, Medium, Low; received 'Hihg'.",
         written("users.csv", "user,privacy,window\n1,Hihg,Large\n"),
     ),
     "half a level": Mistake(
@@ -165,7 +163,7 @@ BEFORE_PUBLISHING = {
         written("users.csv", "user,level\n1,High\n"),
     ),
     "nobody in the requirements": Mistake(
-        PUBLISH, "received 'users.csv' without rows. Complete the file.", written("users.csv", "user,window,epsilon\n")
+        PUBLISH, "users.csv has no rows. Write a row per user.", written("users.csv", "user,window,epsilon\n")
     ),
     "no such cells": Mistake(
         ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "cells.txt", *FILES),
@@ -173,12 +171,12 @@ BEFORE_PUBLISHING = {
     ),
     "cells that are no UTF-8": Mistake(
         ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "cells.txt", *FILES),
-        "Expected a file in UTF-8; received 'cells.txt', which is not. Save it again as UTF-8.",
+        "cells.txt is not in UTF-8. Save it again as UTF-8.",
         lambda folder: (folder / "cells.txt").write_bytes("Café\nZoo\n".encode("cp1252")),
     ),
     "a cell twice": Mistake(
         ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "a,b,a", *FILES),
-        "Expected each cell once; received 'a' twice.",
+        "Cell 'a' is declared twice.",
     ),
     "a slot in words": Mistake(
         ("publish", "events.csv", "--slot", "ten minutes", *CLOCK[2:], *PEOPLE, *FILES),
@@ -231,10 +229,12 @@ BEFORE_PUBLISHING = {
     "a picture of events": Mistake(
         ("plot", "events.csv"), "Name what `publish --out` or `wevent releases --out` made."
     ),
-    "a configuration from nothing": Mistake(("init", "--from", "x.csv"), "received 'x.csv'. Check the path."),
+    "a configuration from nothing": Mistake(
+        ("init", "--from", "x.csv"), "There is no input file 'x.csv'. Check the path."
+    ),
     "a configuration from semicolons": Mistake(
         ("init", "--from", "rides.csv", "mine"),
-        "received 'rides.csv' with 'started_at;rider;zone'. Its fields are separated by semicolons:",
+        "Its columns: 'started_at;rider;zone'. Its fields are separated by semicolons:",
         written("rides.csv", "started_at;rider;zone\n2026-01-01 00:00:00;7;north\n"),
     ),
     "an example over another": Mistake(
@@ -267,7 +267,7 @@ AFTER_PUBLISHING = {
         ("token", "run.journal", "link", "3", "--url", "stats"), "such as https://stats.example"
     ),
     "a link for ever": Mistake(("token", "run.journal", "link", "3", "--expires", "500d"), "a second and 366 days"),
-    "a link for nobody": Mistake(("token", "run.journal", "link", ""), "that is not empty"),
+    "a link for nobody": Mistake(("token", "run.journal", "link", ""), "No user can have this id"),
     "tokens elsewhere": Mistake(
         ("token", "nowhere/run.journal", "create", "--role", "read"), "No such file or directory"
     ),

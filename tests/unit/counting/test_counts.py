@@ -50,7 +50,7 @@ def test_a_message_never_shows_a_count(case: str, wrapped: bool) -> None:
     with pytest.raises(InvalidCounts) as caught:
         checked_matrix(counts, SIZES, 2, 1)
     error = caught.value
-    shown = [str(error), repr(error), repr(error.args), repr(error.facts), error.received, repr(vars(error))]
+    shown = [str(error), repr(error), repr(error.args), repr(error.facts), error.problem, repr(vars(error))]
     shown.append("".join(traceback.format_exception_only(error)))
     shown.append(repr(pickle.loads(pickle.dumps(error)).args))
     for text in shown:

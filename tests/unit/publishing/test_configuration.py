@@ -260,6 +260,6 @@ def test_the_first_day_is_never_taken_for_a_heading(tmp_path: Path) -> None:
         ("day;kind\n2026-01-03;sunday\n", "separated by"),
     ):
         file.write_text(text)
-        with pytest.raises(InvalidInput, match="Expected a column day") as caught:
+        with pytest.raises(InvalidInput, match="has no column day") as caught:
             days_of(file)
         assert said in str(caught.value)

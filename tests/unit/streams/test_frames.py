@@ -19,7 +19,7 @@ import pytest
 from tests.support.streams import DAY, MEMORY, SECOND, settings
 from wevent import InvalidEvents, InvalidInput, InvalidRequirement, InvalidRoster, Levels, Requirement, Roster
 from wevent.streams import FileSource, SlotClock
-from wevent.streams.frames import is_frame, load_frame
+from wevent.streams.duckdb_tables import is_frame, load_frame
 from wevent.streams.requirements_file import (
     Requirements,
     read_requirements,
@@ -245,12 +245,15 @@ def read_twice() -> Any:
 
 ONE = [datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)]
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
-    "a missing column": (lambda: pd.DataFrame({"time": ONE, "user": ["a"]}), "a column 'cell'"),
-    "no columns": (lambda: pd.DataFrame(), "a column 'time'"),
-    "a column twice": (lambda: pd.DataFrame([[1, 2, 3, 4]], columns=["time", "user", "cell", "cell"]), "'cell', once"),
+    "a missing column": (lambda: pd.DataFrame({"time": ONE, "user": ["a"]}), "no column 'cell'"),
+    "no columns": (lambda: pd.DataFrame(), "no column 'time'"),
+    "a column twice": (
+        lambda: pd.DataFrame([[1, 2, 3, 4]], columns=["time", "user", "cell", "cell"]),
+        "column 'cell' twice",
+    ),
     "an Arrow column twice": (
         lambda: pa.table([pa.array([1])] * 4, names=["time", "user", "cell", "user"]),
-        "'user', once",
+        "column 'user' twice",
     ),
     "columns that differ in case": (
         lambda: pa.table([pa.array([1])] * 4, names=["Time", "time", "user", "cell"]).to_reader(),
@@ -265,7 +268,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: pl.DataFrame({"time": ONE, "user": pl.Series([object()], dtype=pl.Object), "cell": ["b"]}),
         "ids or labels",
     ),
-    "a reader that was read": (read_twice, "not read before"),
+    "a reader that was read": (read_twice, "was read before"),
 }
 
 
@@ -278,9 +281,9 @@ def test_what_cannot_be_read_is_a_sentence(case: str) -> None:
 
 def test_a_reader_that_was_refused_was_not_read() -> None:
     reader = events().to_reader()
-    with pytest.raises(InvalidInput, match="a column 'when'"):
+    with pytest.raises(InvalidInput, match="no column 'when'"):
         load_frame(reader, ["when", "user", "cell"])
-    assert load_frame(reader, ["time", "user", "cell"]).name == "Arrow RecordBatchReader"
+    assert load_frame(reader, ["time", "user", "cell"]).file.path == "Arrow RecordBatchReader"
 
 
 def test_columns_that_differ_in_case_can_be_told_apart_in_a_table(tmp_path: Path) -> None:
@@ -316,7 +319,7 @@ def test_requirements_in_a_frame_are_those_of_the_file(library: str, tmp_path: P
 def test_requirements_with_gaps_are_numbers_still() -> None:
     frame = pd.DataFrame({"user": [1.0, 2.0], "window": [4.0, 8.0], "epsilon": [1, 0.5]})
     assert plain(requirements_of_frame(frame)) == (["1", "2"], [(4, 10**9), (8, 5 * 10**8)], None)
-    with pytest.raises(InvalidInput, match="'pandas DataFrame' with another in row 2"):
+    with pytest.raises(InvalidInput, match="pandas DataFrame, row 2: The row has no id"):
         requirements_of_frame(pd.DataFrame({"user": [1.0, np.nan], "window": [4, 8], "epsilon": [1, 0.5]}))
 
 
@@ -335,18 +338,22 @@ def test_requirements_in_a_mapping() -> None:
 
 
 NONE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "nobody": (lambda: requirements_of_mapping({}), InvalidInput, "without rows"),
-    "an id that is none": (lambda: requirements_of_mapping({None: Requirement(4, 1)}), InvalidInput, "it has no id"),
+    "nobody": (lambda: requirements_of_mapping({}), InvalidInput, "has no rows"),
+    "an id that is none": (
+        lambda: requirements_of_mapping({None: Requirement(4, 1)}),
+        InvalidInput,
+        "The row has no id",
+    ),
     "ids spelled alike": (
         lambda: requirements_of_mapping({1: Requirement(4, 1), "1": Requirement(4, 1)}),
         InvalidRoster,
-        "each user once",
+        "the id is in row 1 too",
     ),
-    "a pair": (lambda: requirements_of_mapping({"a": (4, 1)}), InvalidRequirement, "a Requirement for each user"),  # type: ignore[dict-item]
+    "a pair": (lambda: requirements_of_mapping({"a": (4, 1)}), InvalidRequirement, "of type tuple"),  # type: ignore[dict-item]
     "a column": (
         lambda: requirements_of_frame(PEOPLE.drop_columns(["window"])),
         InvalidInput,
-        "with the columns 'epsilon', 'user'",
+        "Its columns: 'epsilon', 'user'",
     ),
     "a long id": (lambda: requirements_of_mapping({"a" * 5000: Requirement(4, 1)}), InvalidInput, "without NULs"),
 }

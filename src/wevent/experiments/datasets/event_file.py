@@ -21,7 +21,7 @@ from wevent.errors import InvalidEvents, InvalidOption
 from wevent.experiments.datasets.raw import by_user_and_slot
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import SlotTimes
-from wevent.streams.delimited import DELIMITERS, split_fields
+from wevent.streams.decoding import DELIMITERS, split_fields
 from wevent.streams.duckdb_tables import file_list
 from wevent.streams.inputs import open_input, read_lines, require_columns
 from wevent.streams.times import SlotReader, TimeReader
