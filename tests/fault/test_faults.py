@@ -168,14 +168,14 @@ class TestDisk:
     ) -> None:
         writes = FileOutput._write
 
-        def torn(output: FileOutput, texts: list[bytes], slot: int) -> None:
+        def torn(output: FileOutput, text: bytes, slot: int) -> None:
             """Half a line is written before the disk is full."""
             if slot == 15 and not failed:
                 failed.append(slot)
                 assert output._file is not None
-                output._file.write(texts[0][:20])
+                output._file.write(text[:20])
                 raise unwritable(output.path, "No space left on device", passing=True)
-            writes(output, texts, slot)
+            writes(output, text, slot)
 
         failed: list[int] = []
         monkeypatch.setattr(FileOutput, "_write", torn)
@@ -346,7 +346,7 @@ class TestStaleBackup:
         shutil.copy(path, copy)
         shutil.copy(witness_path(path), witness_path(copy))
         publish(path, 20)
-        with pytest.raises(StaleJournal, match="the last one in"):
+        with pytest.raises(StaleJournal, match="ends with slot 20, and the journal with slot 12"):
             publish(copy, 25)
 
     def test_a_copy_that_went_on_by_itself_is_noticed(self, path: Path) -> None:

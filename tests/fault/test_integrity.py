@@ -238,7 +238,7 @@ def test_an_output_cut_under_a_run_stops_it(used: Path) -> None:
         os.truncate(used / "live.ndjson", 0)
         _, err = child.communicate(event(200, 1) + close(240), timeout=PATIENCE_S)
     assert child.returncode == 2, err
-    assert "another program replaced, cut or wrote to" in err
+    assert "Another program replaced, cut or wrote to" in err
     assert (used / "live.ndjson").stat().st_size == 0
     again = run(used, *arguments)
     assert again.code == 0, again

@@ -160,7 +160,7 @@ def test_an_output_with_slots_is_not_for_a_new_journal(folder: Path, ending: str
     before = (folder / out).read_bytes()
     done = publish(folder, 5, journal="second.journal", out=out)
     assert done.code == 2, done
-    assert "knows slot 5" in done.err
+    assert "ends with slot 5, and the journal is new" in done.err
     assert "epsilons then add up" in done.err
     assert (folder / out).read_bytes() == before
     assert not (folder / "second.journal").exists()
