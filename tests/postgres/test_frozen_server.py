@@ -131,7 +131,7 @@ def test_a_command_ends_too(tmp_path: Path, server: PostgresServer) -> None:
             publishing.send_signal(signal.SIGTERM)
             assert publishing.wait(PATIENCE_S) == 75
         assert publishing.stderr is not None
-        assert b"Ended as asked without it" in publishing.stderr.read()
+        assert b"ended as asked without it" in publishing.stderr.read()
         replicas.audit()
     finally:
         publishing.kill()

@@ -241,7 +241,8 @@ def _read_values(
             found[kind.field] = readers[key](value)
         else:
             text = str(value) if isinstance(value, Path) else value
-            found[kind.field] = _checked(table + key, kind, kind.read(text))
+            # flags give text, and the keys of a table have no flags that are checked here
+            found[kind.field] = _checked(table + key, kind, text if table else kind.read(text))
     return found
 
 
