@@ -201,8 +201,6 @@ def test_an_odd_call_is_answered_with_a_sentence(case: str, tmp_path: Path, monk
     with pytest.raises(kind) as caught:
         odd()
     assert isinstance(caught.value, WeventError)
-    assert str(caught.value).startswith("Expected ")
-    assert "; received " in str(caught.value)
     assert str(caught.value).endswith((".", "?"))
 
 
