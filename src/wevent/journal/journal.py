@@ -314,8 +314,8 @@ class Journal:
         if self._end is None or self.chain_at(self._end[0]) == self._end[1]:
             return
         raise StaleJournal(
-            f"The database lacks slot {self._end[0]}, which was committed here: it was restored, or a standby took over that "
-            "had not received everything. Nothing more is released.",
+            f"The database that committed slot {self._end[0]} here lacks it now: it was restored, or a standby took over "
+            "that had not received everything. Nothing more is released.",
             f"Publish with --released-through {self._end[0]}.",
             committed=self._slots.end()[0],
             released=self._end[0],
