@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,11 +16,14 @@ from wevent.counting.string_column import StringColumn
 from wevent.streams.decoding import BYTE_ORDER_MARK, Decoded, assemble, line_ends, line_starts, spoiled_lines
 from wevent.streams.times import TimeReader
 
+MAX_DEPTH = 64  # of arrays and objects within each other in one line
+
 _NOTHING = np.empty(0, dtype=np.int64)
 _SOLID = bytes(sign not in b" \t\n\r\x0b\x0c" for sign in range(256))  # bytes.strip keeps these
 _ARRAY_PIECE = 1 << 17  # bytes scanned at once: the scan takes about 30 bytes of memory per byte
 _MARKS = bytes(sign in b",[]{}\r\n" for sign in range(256))
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _STEPS = np.zeros(256, dtype=np.int64)  # into arrays and objects, and out of them
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
@@ -53,6 +57,10 @@ class ObjectDecoder:
 
     def _all_at_once(self, lines: bytes, ends: IntArray) -> list[Any] | None:
         """Return the records if each line is one, else None."""
+        # Each record opens one object; only a line with many more brackets can be too deep.
+        brackets = lines.count(b"{") + lines.count(b"[")
+        if brackets >= len(ends) + MAX_DEPTH and _too_deep(lines.split(b"\n")):
+            return None
         try:
             events: list[Any] = self._decode_lines(lines)
         except _MALFORMED:
@@ -83,6 +91,8 @@ class ObjectDecoder:
         places = zip(starts[rows].tolist(), ends[rows].tolist(), strict=True)
         texts = [lines[start:end] for start, end in places]
         for place in np.flatnonzero(np.isin(rows, spoiled)).tolist() if len(spoiled) else ():
+            texts[place] = b"\0"
+        for place in _too_deep(texts):
             texts[place] = b"\0"
         events: list[Any] = []
         broken: list[int] = []
@@ -118,6 +128,20 @@ def _labels(values: Sequence[Any]) -> Labels:
         return Labels.of(numbers)
     texts = [value if type(value) is str else str(value) for value in values]
     return Labels.from_fields(StringColumn.from_texts(texts))
+
+
+def _too_deep(rows: Sequence[bytes]) -> list[int]:
+    """Return numbers of the lines with more than MAX_DEPTH arrays and objects within each other."""
+    deep = []
+    for number, row in enumerate(rows):
+        if row.count(b"{") + row.count(b"[") > MAX_DEPTH and _depth(row) > MAX_DEPTH:
+            deep.append(number)
+    return deep
+
+
+def _depth(row: bytes) -> int:
+    steps = _STEPS[np.frombuffer(_STRINGS.sub(b"", row), dtype=np.uint8)]
+    return int(np.cumsum(steps, dtype=np.int64).max(initial=0))
 
 
 def element_lines(array: bytes) -> bytes:

@@ -209,7 +209,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(run: RunCommand, arguments: t
     [
         (("--slot", "0s"), "longer than zero"),
         (("--start", "2026-01-01T00:00:00"), "offset"),
-        (("--requirements", "twice.csv"), "each user once"),
+        (("--requirements", "twice.csv"), "is in line"),
         (("--user-column", "person"), "person"),
         (("--out", "out.xlsx"), "ending"),
         (("--journal", "no/folder/run.journal"), "There is no folder for the journal"),

@@ -233,7 +233,7 @@ def test_a_file_may_replace_everybody_if_that_is_said(service: Service) -> None:
 def test_a_bad_file_is_told_by_its_line_and_not_by_its_path(service: Service) -> None:
     for text, said in (
         ("user,level\nann,High/Small\nbob,Hugh/Small\n", "the body, line 3"),
-        ("user\nann\n", "the columns"),
+        ("user\nann\n", "Its columns"),
         ("", "the body"),
     ):
         refused = send_file(service, text)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wevent.counting.cells import Cells
-from wevent.streams.json_lines import ObjectDecoder
+from wevent.streams.json_lines import MAX_DEPTH, ObjectDecoder
 from wevent.streams.times import SlotReader, TimeReader
 
 NAMES = {"time": "time", "user": "user", "cell": "cell"}
@@ -92,14 +92,14 @@ def test_events_stay_in_the_order_of_their_lines(time: Any, user: Any) -> None:
     assert batch.cells[:10].tolist() == [0, 1] * 5
 
 
-@pytest.mark.parametrize("depth", [63, 100_000])
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, 2 * MAX_DEPTH])
 @pytest.mark.parametrize("bracketed", [0, 40])
 def test_only_lines_that_are_too_deep_are_malformed(depth: int, bracketed: int) -> None:
     nested = b'{"time":1,"user":2,"cell":"0","extra":%s1%s}' % (b"[" * depth, b"]" * depth)
     beside = b'{"time":1,"user":2,"cell":"0","extra":[[{"a":"[["}]]}'
     found = decoder().decode(b"\n".join([*plain, *[beside] * bracketed, nested]) + b"\n")
-    assert len(found.malformed) == (depth > 63)
-    assert len(found.batch.times) == len(plain) + bracketed + (depth <= 63)
+    assert len(found.malformed) == (depth >= MAX_DEPTH)
+    assert len(found.batch.times) == len(plain) + bracketed + (depth < MAX_DEPTH)
 
 
 def test_a_record_is_on_one_line() -> None:
