@@ -117,6 +117,15 @@ class ClassHistory:
         kept |= {key for key, first, through in self._dropped if first <= slot <= through}
         return kept | {find_corner(kept)}
 
+    def last_held(self, key: Key, slot: int) -> int:
+        """Return the last slot before `slot` in which users may have held a requirement.
+
+        A class that a version drops is held through the first slot of the version. Slots that another copy released may
+        follow before the users are moved here.
+        """
+        firsts = [first for dropped, first, _ in self._dropped if dropped == key and first < slot]
+        return max(firsts) if firsts and key not in self.version_at(slot - 1).classes else slot - 1
+
     def doubted(self, slot: int) -> frozenset[Key]:
         """Return the requirements that restores put in force for every id."""
         return frozenset(key for restore in self.restores for key in restore.doubted if slot < restore.slot + key[0])

@@ -172,19 +172,19 @@ class Boundary:
     """
 
     def __init__(self, classes: ClassHistory, slot: int, salt: bytes) -> None:
-        self._slot, self._salt = slot, salt
+        self._classes, self._slot, self._salt = classes, slot, salt
         self._unregistered = classes.unregistered_before(slot)
 
     def apply(self, history: History, change: Change) -> list[Membership]:
         """Return the rows of a user after a change."""
         if change.action != "set" or change.key is None:
-            rows = end_current(history, self._slot)
+            rows = self._end(history)
             return [self._erase(row) for row in rows] if change.action == "erase" else rows
         current = find_current(history)
         if current is not None and current.key == change.key:
             return [row._replace(level=change.level) if row is current else row for row in history]
         # an erased id may register again
-        rows = [Membership(change.user, *row[1:]) for row in end_current(history, self._slot)]
+        rows = [Membership(change.user, *row[1:]) for row in self._end(history)]
         if not history:  # the id was unknown, so it may have been counted as unregistered
             rows = [Membership(change.user, *key, None, 0, last) for key, last in self._unregistered]
         before = next((row for row in rows if row.key == change.key and row.last == self._slot - 1 and row.first), None)
@@ -192,6 +192,10 @@ class Boundary:
             rows.remove(before)
             return [*rows, before._replace(level=change.level, last=None)]
         return [*rows, Membership(change.user, *change.key, change.level, self._slot, None)]
+
+    def _end(self, history: History) -> list[Membership]:
+        current = find_current(history)
+        return end_current(history, self._slot if current is None else self._classes.last_held(current.key, self._slot) + 1)
 
     def _erase(self, row: Membership) -> Membership:
         name = row.user if row.user.startswith(ERASED) else erased_id(row.user, self._salt)

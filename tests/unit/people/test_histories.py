@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.people.test_classes import Chosen, history
-from wevent.people.classes import ClassHistory, Key, Restore
+from wevent.people.classes import ClassHistory, Key, Restore, find_counting_class
 from wevent.people.membership import Boundary, Change, Membership, drop_expired, erased_id, find_current, find_in_force
 
 A, B = (4, 10**9), (8, 6 * 10**8)
@@ -142,3 +142,14 @@ def test_rows_are_dropped_when_they_are_no_longer_kept() -> None:
     assert drop_expired(rows, PLAIN, 14) == rows[2:]
     assert drop_expired(rows, COUNTING, 12) == rows
     assert drop_expired(rows, COUNTING, 13) == rows[1:]
+
+
+def test_a_class_that_a_version_dropped_is_not_held_through_slots_released_elsewhere() -> None:
+    """Its users are moved after the first slot of the version; here they can be only after the slots released elsewhere."""
+    other = (2, 2 * 10**9)
+    classes = history((1, Chosen((A,))), (7, Chosen((other,))))
+    after = at(20, classes).apply([row(A, 1)], choose(other))
+    assert after == [row(A, 1, 7), row(other, 20)]
+    assert find_counting_class(find_in_force(after, 20), classes.live(20)) == other
+    assert at(8, classes).apply([row(A, 1)], choose(other)) == [row(A, 1, 7), row(other, 8)]
+    assert at(7, classes).apply([row(A, 1)], choose(other)) == [row(A, 1, 6), row(other, 7)]
