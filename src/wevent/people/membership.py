@@ -195,7 +195,9 @@ class Boundary:
 
     def _end(self, history: History) -> list[Membership]:
         current = find_current(history)
-        return end_current(history, self._slot if current is None else self._classes.last_held(current.key, self._slot) + 1)
+        return end_current(
+            history, self._slot if current is None else self._classes.last_held(current.key, self._slot) + 1
+        )
 
     def _erase(self, row: Membership) -> Membership:
         name = row.user if row.user.startswith(ERASED) else erased_id(row.user, self._salt)
