@@ -79,10 +79,12 @@ class MemoryJournal(Journal):
         write: be the writer.
     """
 
+    registry: MemoryRegistry
+
     def __init__(self, place: Place, *, write: bool = False) -> None:
         if write and place.writer is not None:
             raise JournalLocked("to be the only writer", "another one", "Stop it first.", path="memory", holder={})
-        self._place, self._write = place, write
+        self._place, self._is_writer = place, write
         self._before = place.record
         self._planned: Planned | None = None
         self._imported_before = b""
@@ -260,7 +262,7 @@ class MemoryJournal(Journal):
         return "the witness"
 
     def update_witness(self) -> None:
-        if self._write:
+        if self._is_writer:
             stored = self._stored
             self._place.record = WitnessRecord(
                 journal=stored.identity,
@@ -271,7 +273,7 @@ class MemoryJournal(Journal):
             )
 
     def witnessed(self) -> WitnessRecord:
-        return self._before if self._write else self._place.record
+        return self._before if self._is_writer else self._place.record
 
     def take_over(self, batch: Batch, restore: Restore | None = None, *, changes_lost: bool = False) -> None:
         with self._transaction() as stored:
@@ -294,10 +296,10 @@ class MemoryJournal(Journal):
             stored.changes_lost = False
 
     def read_note(self) -> bytes:
-        return self._place.note if self._write else b""
+        return self._place.note if self._is_writer else b""
 
     def write_note(self, data: bytes, *, force: bool = False) -> None:
-        if self._write and len(data) <= NOTE_SIZE:
+        if self._is_writer and len(data) <= NOTE_SIZE:
             self._place.note = data.ljust(NOTE_SIZE)
 
     def _record_revision(self, revision: Revision) -> None:
@@ -320,8 +322,8 @@ class MemoryJournal(Journal):
         return self._place.writer
 
     def close(self) -> None:
-        if self._write:
-            self._place.writer, self._write = None, False
+        if self._is_writer:
+            self._place.writer, self._is_writer = None, False
 
     def __enter__(self) -> MemoryJournal:
         return self

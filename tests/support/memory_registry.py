@@ -83,14 +83,14 @@ class MemoryRegistry(Registry):
         return self._stored().salt
 
     def members(self) -> list[Membership]:
-        return [row for row in self._rows() if row.last is None]
+        return [row for row in self._every_row() if row.last is None]
 
     def rows(self) -> MemberColumns:
-        rows = sorted((row for row in self._rows() if row.last is None), key=lambda row: row.user.encode())
+        rows = sorted((row for row in self._every_row() if row.last is None), key=lambda row: row.user.encode())
         return MemberColumns(StringColumn.from_texts([row.user for row in rows]), KeyColumn.of(row.key for row in rows))
 
     def tails(self, slot: int) -> TailColumns:
-        rows = [row for row in self._rows() if row.last is not None and row.last + row.window > slot]
+        rows = [row for row in self._every_row() if row.last is not None and row.last + row.window > slot]
         lasts = np.array([row.last for row in rows], dtype=np.int64)
         return TailColumns(
             StringColumn.from_texts([row.user for row in rows]), KeyColumn.of(row.key for row in rows), lasts
@@ -112,12 +112,12 @@ class MemoryRegistry(Registry):
         return (self._history(user) for user in users)
 
     def turnover(self, slot: int) -> int:
-        joined = {row.user for row in self._rows() if row.first == slot}
-        left = {row.user for row in self._rows() if row.last == slot - 1 and row.first}
+        joined = {row.user for row in self._every_row() if row.first == slot}
+        left = {row.user for row in self._every_row() if row.last == slot - 1 and row.first}
         return len(joined ^ left)
 
     def sizes(self) -> dict[Key, int]:
-        return dict(Counter(row.key for row in self._rows() if row.last is None))
+        return dict(Counter(row.key for row in self._every_row() if row.last is None))
 
     def joined_by_request(self) -> frozenset[str]:
         return self._stored().by_request
@@ -155,7 +155,7 @@ class MemoryRegistry(Registry):
         with self._transaction():
             stored = self._stored()
             most = None if stored.together else most
-            room = len(list(self._rows())) if most is None else most
+            room = len(list(self._every_row())) if most is None else most
             for user, rows in list(stored.histories.items()):
                 dropped = [row for row in rows if row not in drop_expired(rows, classes, slot)][:room]
                 self._keep({user}, [row for row in rows if row not in dropped])
@@ -177,7 +177,7 @@ class MemoryRegistry(Registry):
         return number
 
     def next_expiry(self, classes: ClassHistory) -> int | None:
-        ended = [(row.window, row.last) for row in self._rows() if row.last is not None]
+        ended = [(row.window, row.last) for row in self._every_row() if row.last is not None]
         return min((classes.kept_through(*row) + 1 for row in ended), default=None)
 
     def restores(self) -> tuple[Restore, ...]:
@@ -194,7 +194,7 @@ class MemoryRegistry(Registry):
         self._stored().restores += (restore,)
         self.advance(beyond)
 
-    def _rows(self) -> Iterator[Membership]:
+    def _every_row(self) -> Iterator[Membership]:
         return (row for rows in self._stored().histories.values() for row in rows)
 
     def _history(self, user: str) -> list[Membership]:

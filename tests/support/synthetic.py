@@ -26,6 +26,9 @@ class QuietSource(Source):
 
     def __init__(self) -> None: ...
 
+    def first_malformed(self) -> list[str]:
+        return []
+
     def resume(self, position: Any) -> None: ...
 
     def idle(self, wait_s: float) -> bool:

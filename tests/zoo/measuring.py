@@ -11,9 +11,9 @@ import numpy as np
 from tests.zoo.bug import Bug, Subject, Undone, replaced, together
 from tests.zoo.spending import rebuilt
 from wevent.auditing.challenged import Challenged, challenged
-from wevent.core import dissimilarity, permit
+from wevent.core import estimators, permit, step
 from wevent.core.budget import noise_scale, sampling_probability
-from wevent.core.estimators import Sampling, laplace_error, sample, sampling
+from wevent.core.estimators import Sampling, laplace_error, sample
 from wevent.core.mechanism import Measurement, NoiseSource, Plan
 from wevent.core.permit import Permit
 from wevent.core.requirements import Population, Requirement
@@ -132,7 +132,7 @@ def one_sample() -> Undone:
         def again(counts: Any, spend: Any, noise: NoiseSource) -> Any:
             return kept[0].copy()
 
-        with replaced(dissimilarity, "sample", first), replaced(sampling, "sample", again):
+        with replaced(step, "sample", first), replaced(estimators, "sample", again):
             yield
 
     return undone

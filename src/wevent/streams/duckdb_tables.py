@@ -54,6 +54,7 @@ _TYPES = {
 
 _LIBRARIES = {"pandas": "pandas", "polars": "Polars", "pyarrow": "Arrow", "duckdb": "DuckDB", "_duckdb": "DuckDB"}
 _COARSE = ("s", "ms")  # units in which a time may be beyond microseconds
+_IN_UTC = "TRY_CAST(TRY_CAST({0} AS TIMESTAMP) AS TIMESTAMPTZ)"  # NULL beyond microseconds
 _MISSING = ("NoneType", "NAType", "NaTType", "MaskedConstant")
 
 _USED_UP: WeakSet[Any] = WeakSet()  # readers that were read
@@ -230,6 +231,8 @@ def _label(column: str, type_name: str) -> str:
     if type_name in _FLOATS:  # of a frame column with gaps
         whole = f"NOT isnan({column}) AND {column} = floor({column}) AND abs({column}) < 9e15"
         return f"CASE WHEN {whole} THEN TRY_CAST({column} AS BIGINT) END"
+    if type_name.startswith("DECIMAL(38,"):  # a frame's may hold -2¹²⁷, which DuckDB cannot write
+        column = f"CASE WHEN CAST({column} AS DOUBLE) > -1.7014118346046923e38 THEN {column} END"
     return _short_text(column, MAX_LABEL_BYTES)
 
 
@@ -377,9 +380,9 @@ def load_frame(frame: Any, wanted: Sequence[str]) -> Table:
     connection = connect()
     connection.execute("SET pandas_analyze_sample = 0")  # objects are text: no record decides the type of the others
     try:
-        readable, instants = _readable(frame, names)
+        readable, expressions = _readable(frame, names)
         connection.register("arriving", readable)
-        columns = ", ".join(_in_utc(quoted(column)) if column in instants else quoted(column) for column in names)
+        columns = ", ".join(f"{expressions.get(name, '{0}').format(quoted(name))} AS {quoted(name)}" for name in names)
         connection.execute(f"CREATE TEMP TABLE {FRAME} AS SELECT {columns} FROM arriving")
         connection.unregister("arriving")
     except Exception as error:  # noqa: BLE001  # of whatever library the frame is
@@ -389,11 +392,6 @@ def load_frame(frame: Any, wanted: Sequence[str]) -> Table:
             path=name,
         ) from None
     return Table(InputFile(name, FRAME), connection)
-
-
-def _in_utc(column: str) -> str:
-    """Return a time in UTC in SQL; one that is beyond microseconds becomes NULL."""
-    return f"TRY_CAST(TRY_CAST({column} AS TIMESTAMP) AS TIMESTAMPTZ) AS {column}"
 
 
 def _library(value: object) -> str:
@@ -411,8 +409,8 @@ def _is_lazy(value: object) -> bool:
     return _library(value) == "polars" and hasattr(value, "collect_schema") and hasattr(value, "collect")
 
 
-def _readable(frame: Any, wanted: list[str]) -> tuple[Any, set[str]]:
-    """Return an object that DuckDB can read these columns from, and the zoned times that have become times in UTC."""
+def _readable(frame: Any, wanted: list[str]) -> tuple[Any, dict[str, str]]:
+    """Return an object that DuckDB can read these columns from, and the expressions of columns that it reads otherwise."""
     library = _library(frame)
     if library == "pandas":
         return _from_pandas(frame[wanted])
@@ -424,60 +422,64 @@ def _readable(frame: Any, wanted: list[str]) -> tuple[Any, set[str]]:
     folded = [name.lower() for name in column_names(frame)]
     if any(folded.count(name.lower()) > 1 for name in wanted):
         raise ValueError("columns that differ in case alone, which DuckDB cannot tell apart")
-    return _from_arrow(frame) if library == "pyarrow" else (_FrameStream(frame), set())
+    return _from_arrow(frame) if library == "pyarrow" else (_FrameStream(frame), {})
 
 
-def _from_pandas(frame: Any) -> tuple[Any, set[str]]:
+def _from_pandas(frame: Any) -> tuple[Any, dict[str, str]]:
     """Objects become text, or missing values; coarse zoned times become UTC."""
-    safe, instants = frame.copy(deep=False), set[str]()
+    safe, expressions = frame.copy(deep=False), dict[str, str]()
     for name, kind in frame.dtypes.items():
         if kind.kind == "O" and kind.name == "object":
             safe[name] = type(frame[name])(map(_text, frame[name]), index=frame.index, dtype=object)
         elif getattr(kind, "tz", None) is not None and getattr(kind, "unit", None) in _COARSE:
             safe[name] = frame[name].dt.tz_convert(None)
-            instants.add(str(name))
+            expressions[str(name)] = _IN_UTC
         elif hasattr(kind, "pyarrow_dtype"):
-            plain, is_instant = _safe_type(kind.pyarrow_dtype)
+            plain, expressions[str(name)] = _safe_type(kind.pyarrow_dtype)
             safe[name] = frame[name].astype(type(kind)(plain))
-            instants |= {str(name)} if is_instant else set()
-    return safe, instants
+    return safe, expressions
 
 
-def _from_polars(frame: Any) -> tuple[Any, set[str]]:
+def _from_polars(frame: Any) -> tuple[Any, dict[str, str]]:
     """Coarse zoned times become UTC, columns without values become text."""
     import polars
 
-    chosen, instants = [], set()
+    chosen, expressions = [], {}
     for name, kind in frame.schema.items():
         column = polars.col(name)
         if kind == polars.Null:
             column = column.cast(polars.String)
         elif isinstance(kind, polars.Datetime) and kind.time_zone is not None and kind.time_unit in _COARSE:
             column = column.cast(polars.Int64).cast(polars.Datetime(kind.time_unit))  # an instant stays the same number
-            instants.add(name)
+            expressions[name] = _IN_UTC
         chosen.append(column)
-    return _FrameStream(frame.select(chosen)), instants
+    return _FrameStream(frame.select(chosen)), expressions
 
 
-def _from_arrow(frame: Any) -> tuple[Any, set[str]]:
-    """Read a table or batch, or a reader that has `cast`, as `_from_polars` does."""
+def _from_arrow(frame: Any) -> tuple[Any, dict[str, str]]:
+    """Read a table or batch, or a reader that has `cast`, as `_from_polars` does; text as bytes, which may be no Unicode."""
     import pyarrow as arrow
 
-    kinds = [_safe_type(kind) for kind in frame.schema.types]
-    schema = arrow.schema(list(zip(frame.schema.names, (kind for kind, _ in kinds), strict=True)))
-    instants = {name for name, (_, is_instant) in zip(schema.names, kinds, strict=True) if is_instant}
-    return _FrameStream(frame if schema.types == frame.schema.types else frame.cast(schema)), instants
+    names = frame.schema.names
+    values = [kind.value_type if arrow.types.is_dictionary(kind) else kind for kind in frame.schema.types]
+    safe = [_safe_type(kind) for kind in values]
+    for types in (values, [kind for kind, _ in safe]):  # no cast leads from a dictionary of text to bytes
+        if types != frame.schema.types:
+            frame = frame.cast(arrow.schema(list(zip(names, types, strict=True))))
+    return _FrameStream(frame), {name: expression for name, (_, expression) in zip(names, safe, strict=True)}
 
 
-def _safe_type(kind: Any) -> tuple[Any, bool]:
-    """Return the type of Arrow to read a column as, and whether that makes it a time in UTC."""
+def _safe_type(kind: Any) -> tuple[Any, str]:
+    """Return the type of Arrow to read a column as, and the expression of the column."""
     import pyarrow as arrow
 
     if arrow.types.is_null(kind):
-        return arrow.string(), False
+        return arrow.string(), "{0}"
     if arrow.types.is_timestamp(kind) and kind.tz is not None and kind.unit in _COARSE:
-        return arrow.timestamp(kind.unit), True
-    return kind, False
+        return arrow.timestamp(kind.unit), _IN_UTC
+    if arrow.types.is_string(kind) or arrow.types.is_string_view(kind) or arrow.types.is_large_string(kind):
+        return (arrow.large_binary() if arrow.types.is_large_string(kind) else arrow.binary()), "TRY(decode({0}))"
+    return kind, "{0}"
 
 
 def _text(value: Any) -> str | None:

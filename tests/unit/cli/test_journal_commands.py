@@ -211,7 +211,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(run: RunCommand, arguments: t
         (("--start", "2026-01-01T00:00:00"), "offset"),
         (("--requirements", "twice.csv"), "is in line"),
         (("--user-column", "person"), "person"),
-        (("--out", "out.xlsx"), "ending"),
+        (("--out", "out.xlsx"), "does not end in"),
         (("--journal", "no/folder/run.journal"), "There is no folder for the journal"),
         (("--mechanism", "pbx"), "Did you mean"),
         (("--declare", "x"), "WINDOW,EPSILON"),

@@ -203,11 +203,11 @@ BEFORE_PUBLISHING = {
     ),
     "releases into the events": Mistake(
         ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "events.csv"),
-        "received an input (events.csv). Choose another file; this one is untouched.",
+        "events.csv is an input, not a file of its own for the releases. Choose another file; this one is untouched.",
     ),
     "releases into a folder": Mistake(
         ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "releases"),
-        "received 'releases'. Name a file in it.",
+        "The output 'releases' does not end in .ndjson, .csv or .parquet. Name a file in it.",
         lambda folder: (folder / "releases").mkdir(),
     ),
     "levels without windows": Mistake(
@@ -246,7 +246,7 @@ BEFORE_PUBLISHING = {
 }
 
 AFTER_PUBLISHING = {
-    "a token for nothing": Mistake(("token", "run.journal", "create"), "Give the use of the token (--role)."),
+    "a token for nothing": Mistake(("token", "run.journal", "create"), "The token has no role. Give a role out of"),
     "a misspelt role": Mistake(("token", "run.journal", "create", "--role", "reed"), "Did you mean 'read'?"),
     "a token until a word": Mistake(
         ("token", "run.journal", "create", "--role", "read", "--expires", "soon"), "a duration such as 30d, or a time"
@@ -273,7 +273,7 @@ AFTER_PUBLISHING = {
     ),
     "tokens that others read": Mistake(
         ("token", "others.journal", "list"),
-        "for its owner only (mode 0600)",
+        "others may read or change it (mode 0644)",
         lambda folder: (folder / "others.journal.tokens").touch(0o644),
     ),
     "tokens that are none": Mistake(

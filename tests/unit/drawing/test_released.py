@@ -72,7 +72,7 @@ def test_slots_are_chosen_by_number_or_time():
     [
         (("9", None), InvalidOption, "has slots 1 to 4"),
         ((None, "0"), InvalidOption, "none --to 0"),
-        (("soon", None), InvalidSettings, "--from to be a time"),
+        (("soon", None), InvalidSettings, "--from must be a time"),
     ],
 )
 def test_slots_that_are_not_there(limits, error, message):

@@ -19,7 +19,7 @@ import pytest
 from tests.support.streams import DAY, MEMORY, SECOND, settings
 from wevent import InvalidEvents, InvalidInput, InvalidRequirement, InvalidRoster, Levels, Requirement, Roster
 from wevent.streams import FileSource, SlotClock
-from wevent.streams.duckdb_tables import is_frame, load_frame
+from wevent.streams.duckdb_tables import _label, is_frame, load_frame
 from wevent.streams.requirements_file import (
     Requirements,
     read_requirements,
@@ -364,3 +364,39 @@ def test_requirements_that_are_none(case: str) -> None:
     call, kind, said = NONE[case]
     with pytest.raises(kind, match=said):
         call()
+
+
+def texts(frame: Any) -> list[str | None]:
+    """The column `user` of a frame, as text."""
+    (column,) = next(load_frame(frame, ["user"]).select(['CAST("user" AS VARCHAR)']))
+    return [text if there else None for text, there in zip(column.values.texts(), column.present.tolist(), strict=True)]
+
+
+NO_UNICODE = b"u0\xff\xfeu2"
+ARROW_TEXT = {
+    "text": lambda text: text,
+    "large text": lambda text: text.cast("large_string"),
+    "dictionary": lambda text: text.dictionary_encode(),
+    "pandas over Arrow": lambda text: text.to_pandas(types_mapper=pd.ArrowDtype),
+}
+
+
+@pytest.mark.parametrize("kind", ARROW_TEXT)
+def test_a_text_that_is_no_unicode_is_missing_and_stops_nobody(kind: str) -> None:
+    offsets, data = (pa.py_buffer(one) for one in (np.array([0, 2, 4, 6], np.int32).tobytes(), NO_UNICODE))
+    column = ARROW_TEXT[kind](pa.Array.from_buffers(pa.string(), 3, [None, offsets, data]))
+    frame = pd.DataFrame({"user": column}) if isinstance(column, pd.Series) else pa.table({"user": column})
+    assert texts(frame) == ["u0", None, "u2"]
+
+
+def test_a_far_time_in_a_dictionary_stops_nobody() -> None:
+    times = pa.array([1_767_225_610, 2**62]).view(pa.timestamp("s", "UTC"))
+    frame = pa.table({"user": pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), times)})
+    assert [one is None for one in texts(frame)] == [False, True, False]
+
+
+def test_the_least_hugeint_stops_nobody() -> None:
+    relation = duckdb.sql("SELECT * FROM (VALUES (1::HUGEINT), (-170141183460469231731687303715884105728)) AS t(user)")
+    column = load_frame(relation, ["user"])
+    (read,) = next(column.select([_label('"user"', column.types["user"])]))
+    assert [read.values.texts()[0], read.present.tolist()] == ["1", [True, False]]
