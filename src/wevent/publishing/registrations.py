@@ -184,11 +184,15 @@ def _changeable(place: JournalPlace) -> Iterator[Journal]:
 
 
 def _refuse_stale(journal: Journal, *, is_writer: bool = False) -> None:
-    """Refuse a backup and a journal behind its witness. A running publisher writes ahead what it is about to store."""
+    """Refuse a backup and a journal behind its witness.
+
+    A publisher writes ahead what it is about to store. If it died there, the next writer stores it.
+    """
     record = journal.witnessed()  # before the head: a publisher may go on meanwhile
     head = journal.head()
-    if not is_writer and journal.writer() is not None and record.follows(head.digest):
-        return
+    if not is_writer and not head.copied and record.follows(head.digest):
+        if journal.writer() is not None or record.revision == journal.registry.revision():
+            return
     refuse_stale(journal, head, record)
 
 

@@ -63,6 +63,23 @@ def test_a_change_is_told_until_when_earlier_choices_protect(path: Path) -> None
     assert registrations.choose(path, "ann", LARGE).earlier_until is None
 
 
+def test_a_request_after_a_publisher_died_with_its_draw_written_ahead(path: Path, tmp_path: Path) -> None:
+    class Died(BaseException): ...
+
+    def die(step: str) -> None:
+        if step == "written ahead":
+            raise Died
+
+    with pytest.raises(Died), open_journal(path, write=True) as journal:
+        publish(journal, tmp_path / "o.ndjson", 6, at=die)
+    with open_journal(path) as journal:
+        assert (journal.head().committed, journal.witnessed().committed) == (5, 6)
+    assert registrations.choose(path, "ann", LARGE).slot == 7
+    with open_journal(path) as journal:
+        assert journal.head().committed == 6  # the draw of slot 6 is that one
+    assert held(path)["ann"] == (CLASSES[1], 7, None)
+
+
 def test_while_somebody_publishes_changes_wait_for_the_publisher(path: Path) -> None:
     with open_journal(path, write=True) as journal:
         assert registrations.choose(path, "ann", LARGE).slot is None
