@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from wevent.core.smoothers import filter as filter_module
-from wevent.core.smoothers import first_look as first_look_module
 
 import wevent
 from benchmarks import hard_streams, report
 from benchmarks.accuracy import SEED, Run, fixed_period, real_stream
 from benchmarks.correlated_streams import INDEPENDENT, PEOPLE, Case, correlated
+from wevent.core import filter as filter_module
 from wevent.core.anchored import AnchoredFilter
 from wevent.core.anchoring import Anchoring
 from wevent.core.bank import Bank, default_bank
@@ -79,11 +78,11 @@ def gaussian(residual: Any, variance: Any, scale: float) -> Any:
 def likelihood(function: Any) -> Iterator[None]:
     """Put another likelihood into the filter."""
     own = filter_module.laplace_on_gaussian
-    filter_module.laplace_on_gaussian = first_look_module.laplace_on_gaussian = function
+    filter_module.laplace_on_gaussian = function
     try:
         yield
     finally:
-        filter_module.laplace_on_gaussian = first_look_module.laplace_on_gaussian = own
+        filter_module.laplace_on_gaussian = own
 
 
 class Trusting(AnchoredFilter):

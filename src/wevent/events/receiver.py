@@ -19,8 +19,16 @@ from typing import NamedTuple
 import numpy as np
 
 from wevent.core.arrays import IntArray
-from wevent.errors import BatchConflict, JournalUnreachable, ServiceStopping, StorageFailed
-from wevent.events.records import Batch, EventStore, RecordCodec, decode_record, note_sorted, sort_events
+from wevent.errors import BatchConflict, JournalUnreachable, StorageFailed
+from wevent.events.records import (
+    Batch,
+    EventStore,
+    RecordCodec,
+    decode_record,
+    note_sorted,
+    service_stopping,
+    sort_events,
+)
 from wevent.schemas import BatchResult
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock, SlotDeadlines, wall_clock_us
@@ -116,7 +124,7 @@ class BatchReceiver:
         waiting = self._decode(sender, batch, lines)
         with self._lock:
             if self._is_stopping:
-                raise _stopping()
+                raise service_stopping()
             self._queue.append(waiting)
             self._lock.notify()
         try:
@@ -195,7 +203,7 @@ class BatchReceiver:
         end = time.monotonic() + self._intake.patience_s
         while waiting:
             if time.monotonic() > end + _RACES_S:
-                raise _stopping()
+                raise service_stopping()
             try:
                 waiting = self._try_to_store(waiting)
                 self._intake.patience_s = self._patience_s
@@ -257,9 +265,3 @@ class BatchReceiver:
         answer = BatchResult(accepted, {reason: number for reason, number in reasons.items() if number})
         records = {slot: self._codec.encode(events, batch.digest, answer) for slot, events in sorted(slots.items())}
         return _SortedBatch(batch, rejected, answer, (batch.name, records))
-
-
-def _stopping() -> ServiceStopping:
-    return ServiceStopping(
-        "The service is starting or stopping, and takes no events.", "Send the same batch again soon."
-    )

@@ -30,7 +30,7 @@ from wevent.counting.cells import Cells
 from wevent.counting.counts import Rejected
 from wevent.counting.label_index import Labels
 from wevent.counting.string_column import StringColumn
-from wevent.errors import StorageFailed
+from wevent.errors import ServiceStopping, StorageFailed
 from wevent.file_io import destroy_file, link_whole, probe_write, storage_errors, sync_path
 from wevent.schemas import BatchResult
 from wevent.streams.clock import SlotClock
@@ -329,3 +329,10 @@ def note_sorted(uncounted: Rejections, events: int, rejected: Mapping[str, int])
     uncounted.late += rejected["late"]
     uncounted.outside(rejected["before"], rejected["after"])
     uncounted.reject(Rejected(unknown_cell=rejected["unknown_cell"]))
+
+
+def service_stopping() -> ServiceStopping:
+    """Return the error for a batch that comes before the first or after the last one that may be stored."""
+    return ServiceStopping(
+        "The service is starting or stopping, and takes no events.", "Send the same batch again soon."
+    )

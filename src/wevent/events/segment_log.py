@@ -23,7 +23,7 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from wevent.events.records import NAME_BYTES, NO_NAME, Batch, Result, SlotKeys, decrypt, encrypt
+from wevent.events.records import NAME_BYTES, NO_NAME, Batch, Result, SlotKeys, decrypt, encrypt, service_stopping
 from wevent.file_io import create_private, probe_write, read_at, storage_errors, sync_path
 
 _log = logging.getLogger("wevent.events.segment_log")
@@ -69,6 +69,7 @@ class SegmentLog:
         self._meanings: dict[bytes, bytes] = {}
         self._header = b""
         self._file: int | None = None  # of the segment that is written
+        self._is_open = True
         self._size = self._closed = self._segment = 0
         with _log_errors(folder):
             found = sorted(int(path.stem) for path in folder.glob("*.events") if path.stem.isdecimal())
@@ -103,6 +104,8 @@ class SegmentLog:
             for name, records in batches
         ]
         with self._lock:
+            if not self._is_open:  # another process may use the folder
+                raise service_stopping()
             if min(slots) <= self._closed:
                 return False, self._closed
             self._store(encrypted)
@@ -150,6 +153,7 @@ class SegmentLog:
 
     def close(self) -> None:
         with self._lock:
+            self._is_open = False
             self._end_segment()
 
     # Segments; under the lock

@@ -55,7 +55,7 @@ class SqliteJournal(Journal):
             undo.pop_all()
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
-        """See `Slots.commit`. No page is written before the COMMIT itself, however large a release."""
+        """See `Journal.commit`. No page is written before the COMMIT itself, however large a release."""
         self._file.connection.execute("PRAGMA cache_spill = OFF")
         try:
             super().commit(batch, at)

@@ -100,10 +100,11 @@ class ReplicaStores:
         """Open the store that replicas left, for a writer that is none of them; None if there never was one."""
         with psycopg_needed(self._place):
             from wevent.events.postgres_store import has_tables
-        store = self.open("sweeping", is_writers=True)
-        if store.session.repeat(has_tables):
-            return store
-        store.close()
+        with ExitStack() as undo:
+            store = undo.enter_context(closing(self.open("sweeping", is_writers=True)))
+            if store.session.repeat(has_tables):
+                undo.pop_all()
+                return store
         return None
 
     def announce(self, store: PostgresStore) -> None:

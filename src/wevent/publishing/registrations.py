@@ -190,9 +190,9 @@ def _refuse_stale(journal: Journal, *, is_writer: bool = False) -> None:
     """
     record = journal.witnessed()  # before the head: a publisher may go on meanwhile
     head = journal.head()
-    if not is_writer and not head.copied and record.follows(head.digest):
-        if journal.writer() is not None or record.revision == journal.registry.revision():
-            return
+    is_ahead = not is_writer and not head.copied and record.follows(head.digest)
+    if is_ahead and (journal.writer() is not None or record.revision == journal.registry.revision()):
+        return
     refuse_stale(journal, head, record)
 
 

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,7 +32,7 @@ from wevent.publishing.resolve import resolve
 from wevent.publishing.session import RunReport, SourceFactory, Watch, run
 from wevent.schemas import Condition, Role
 from wevent.service.problems import not_running
-from wevent.settings import RunOptions, Settings
+from wevent.settings import RestoreOptions, RunOptions, Settings
 from wevent.settings.values import utc_time
 from wevent.streams.clock import TOLERANCE_US, SlotClock, wall_clock_us
 from wevent.streams.rejections import Rejections
@@ -49,7 +49,7 @@ ROLE_LOG = "wevent.service.role"
 _log = logging.getLogger(ROLE_LOG)
 _INTAKE_PATIENCE_S = 3.0  # of a sender with a database that does not answer
 _TRY_S = 0.5  # between looks for a writer, and for commits without news
-_RESTORE_OPTIONS: dict[str, Any] = {"released_through": None, "widest_window": None, "start_over": False}
+_OF_THIS_START: dict[str, Any] = {"start_over": False, **asdict(RestoreOptions())}
 
 
 @dataclass
@@ -389,7 +389,7 @@ class ReplicaThread(PublishingThread):
             resolved = resolve(journal, self._settings, self._options, enrolling=True)
             is_settled = journal.head().committed >= (self._options.released_through or 0)
             if is_settled and _is_sound(journal):  # its writer has done what the options say
-                self._options = replace(self._options, **_RESTORE_OPTIONS)
+                self._options = replace(self._options, **_OF_THIS_START)
         self._resolved = resolved.settings, resolved.clock, resolved.last
         committed = self._stores.join()
         self._take_part(committed)
@@ -397,7 +397,7 @@ class ReplicaThread(PublishingThread):
 
     def _begun(self, first: int, last: int | None) -> None:
         # the operator's options were for this start: a later one of this process is a restart
-        self._options = replace(self._options, **_RESTORE_OPTIONS)
+        self._options = replace(self._options, **_OF_THIS_START)
         self._state.role = "writer"
         self._state.log("failure", None)
         self._state.log("role", first, f"writes from slot {first} on")

@@ -154,7 +154,8 @@ class RestoreOptions:
             value = getattr(self, name)
             if not kind.takes(tuple(value) if isinstance(value, list) else value):
                 expected = f"several texts {kind}" if kind.several else str(kind)
-                raise invalid(name, expected, value, "Write for example RunOptions(declare=('40,0.5',)).")
+                example = "RunOptions(declare=('40,0.5',))" if kind.several else f"RunOptions({name}=…)"
+                raise invalid(name, expected, value, f"Write it as in {example}.")
         if self.same_settings and self.widest_window is not None:
             problem = "--same-settings and --widest-window exclude each other."
             fix = "If settings changed after the backup, state only the widest window ever declared."

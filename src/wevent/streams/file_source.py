@@ -62,7 +62,6 @@ class FileSource(Source):
         self._clock = clock
         self._end = last
         self._sizes: Counter[int] | None = None  # well-formed events of each slot
-        self._malformed: list[str] = []
         self._spill = Spill(
             sum(event_bytes(reader.file) for reader in self._readers), in_memory=settings.frame is not None
         )
@@ -99,9 +98,6 @@ class FileSource(Source):
                 fix = "Repair the line, or leave strict out to count and skip such lines."
                 raise InvalidEvents(f"A line is malformed (strict): {self._malformed[0]}.", fix)
         return self._sizes
-
-    def first_malformed(self) -> list[str]:
-        return list(self._malformed)
 
     def _keep(self, batch: EventColumns) -> dict[int, int]:
         """Keep the events of slots 1 to the last; return the number of events of each slot."""

@@ -44,7 +44,9 @@ def look(ended: list[Ended], folder: Path, given: set[str], counts: list[tuple[i
         shown[f"standard output of run {number}"] = one.out
         shown[f"standard error of run {number}"] = _said(one.err)
     made = {path.name: path for path in sorted(folder.rglob("*")) if path.name not in given}
-    made = {name: path for name, path in made.items() if path.parent.name != "run.journal.events"}  # sealed, of open slots
+    made = {
+        name: path for name, path in made.items() if path.parent.name != "run.journal.events"
+    }  # sealed, of open slots
     shown["files"] = [(name, oct(path.stat().st_mode)) for name, path in made.items()]
     for name, path in made.items():
         if name.startswith("out."):
