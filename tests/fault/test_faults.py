@@ -487,7 +487,7 @@ def test_an_input_that_goes_backwards_is_refused(path: Path) -> None:
         def count(self, roster: Any, first: int, most: int) -> Any:
             return super().count(roster, first - 1, most)
 
-    with SqliteJournal(path, write=True) as journal, pytest.raises(ValueError, match="slot 13 from the source"):
+    with SqliteJournal(path, write=True) as journal, pytest.raises(ValueError, match="instead of slot 13"):
         Publication(journal, Backwards(99), open_output(str(path.with_name("out.ndjson")))).run()
 
 
