@@ -258,7 +258,9 @@ class TestRestoredBackup:
         stream.publish(10, *stream.require())
         shutil.copy("run.journal", "backup.journal")
         stream.publish(20)
-        stream.publish(30)  # a file that lacks only the last commit is one whose writer died before it: that is recovered
+        stream.publish(
+            30
+        )  # a file that lacks only the last commit is one whose writer died before it: that is recovered
         stream.restore(side_file=True)
         assert "knows slot 30" in stream.users("remove", "m1", code=2)
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.support.live_events import pipe_source
 from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, settings
-from wevent import Roster
+from wevent import InvalidEvents, Roster
 from wevent.experiments.datasets.event_file import file_stream
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
@@ -183,7 +183,11 @@ def simulated(lines: list[bytes], ids: str) -> dict[str, list[Any]]:
     """Slot and cell of every record of the others', by name."""
     with tempfile.TemporaryDirectory() as folder:
         anchor = [record((format_time(DAY), "anchor", "north"), "csv")]
-        stream = file_stream(Path(written(folder, "csv", [*anchor, *lines])), slot_length_s=60)
+        try:
+            stream = file_stream(Path(written(folder, "csv", [*anchor, *lines])), slot_length_s=60)
+        except InvalidEvents as error:
+            assume("10,000,000 slots" not in str(error))  # a simulation may end with its user's data: nobody is served
+            raise
     found: dict[str, list[Any]] = {str(one): [] for one in OTHERS[ids]}
     names = [str(label) for label in stream.user_labels.tolist()]
     places = [str(cell) for cell in stream.cells]

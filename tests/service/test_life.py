@@ -99,7 +99,7 @@ def test_a_publisher_that_fails_ends_the_service_with_its_sentence(tmp_path: Pat
         (tmp_path / "run.journal").rename(tmp_path / "elsewhere")
         said = service.child.communicate(timeout=PATIENCE_S)[1]
     assert service.child.returncode == 2
-    assert "Error: Expected " in said
+    assert "Error: The journal run.journal" in said
     assert "Traceback" not in said
 
 

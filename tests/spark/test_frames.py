@@ -192,12 +192,12 @@ def test_the_truth_as_a_frame(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
-        ({"end": None}, InvalidSettings, "end to be set"),
+        ({"end": None}, InvalidSettings, "end must be set"),
         ({"start": "auto"}, InvalidSettings, "start is 'auto'"),
         ({"slot_column": "since", "slot": None, "start": None, "end": 3}, InvalidSettings, "Rows in Spark have no order"),
         ({"cell_column": "nowhere"}, InvalidInput, "no column 'nowhere'"),
         ({"slot": "9999w", "end": datetime(9000, 1, 1, tzinfo=UTC), "cells": 2_000_000}, InvalidSettings, "too many"),
-        ({"requirements": 7}, InvalidInput, "requirements as a file"),
+        ({"requirements": 7}, InvalidInput, "Requirements are a file"),
     ],
 )  # fmt: skip
 def test_what_is_refused(spark: SparkSession, changes: dict[str, Any], error: type[Exception], said: str) -> None:

@@ -189,7 +189,7 @@ class TestRefusals:
         [
             ({"due": "3500ms"}, InvalidSettings, "4 s late, the grace and 2 triggers"),
             ({"trigger": "0s"}, InvalidSettings, "is no time"),
-            ({"trigger": "often"}, InvalidSettings, "trigger to be a whole number with a unit"),
+            ({"trigger": "often"}, InvalidSettings, "trigger must be a whole number with a unit"),
             ({"close": "lines"}, InvalidSettings, "close in the settings"),
             ({"slot_column": "slot", "slot": None}, InvalidSettings, "slot_column in the settings"),
             ({"strict": True}, InvalidSettings, "strict in the settings"),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import zlib
 from collections import defaultdict
@@ -27,6 +28,7 @@ from wevent.events.records import NAME_BYTES, NO_NAME, Batch, Result, SlotKeys, 
 from wevent.file_io import create_private, probe_write, read_at, storage_errors, sync_path
 
 _log = logging.getLogger("wevent.events.segment_log")
+_NAME = re.compile(r"[0-9]{10}\.events")
 _MEANING, _BATCH = b"wEv0", b"wEv1"
 _HEAD = Struct("<4sII")  # kind, length of the body, checksum of the body
 _PART = Struct("<QI")  # slot and length of an encrypted record
@@ -72,7 +74,7 @@ class SegmentLog:
         self._is_open = True
         self._size = self._closed = self._segment = 0
         with _log_errors(folder):
-            found = sorted(int(path.stem) for path in folder.glob("*.events") if path.stem.isdecimal())
+            found = sorted(int(name[:10]) for name in os.listdir(folder) if _NAME.fullmatch(name))
         for number in found:
             self._load(number, is_ours, is_newest=number == found[-1])
         self._segment = max(found, default=0)

@@ -241,8 +241,11 @@ def take_witness(journal: Path) -> WitnessFile:
         if not _try_lock(file, tries=4):  # another process may only be looking, see `holder`
             os.close(file)
             raise held_by(str(journal), read_witness(path).writer, STOP_HOLDER)
-        witness = WitnessFile(path, file)
         with ExitStack() as undo:
+            undo.callback(os.close, file)
+            with witness_errors(path):
+                witness = WitnessFile(path, file)
+            undo.pop_all()
             undo.callback(witness.close)
             if witness.is_in_place():  # else it was removed meanwhile by a holder that had no use for it
                 undo.pop_all()

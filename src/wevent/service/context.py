@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ParamSpec, TypeVar, get_args
 
@@ -11,6 +12,7 @@ import msgspec
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request, Response
 
+from wevent.errors import WeventError
 from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.publishing.views import BudgetView
 from wevent.service.access import Buckets, CallerKind
@@ -38,6 +40,7 @@ class JournalReader:
         self._limiter = CapacityLimiter(_READERS)
         self._cache: dict[str, tuple[int, Any]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        self._failed: dict[str, tuple[float, WeventError]] = {}  # when the last call failed, and why
 
     async def ask(self, question: Callable[[Journal], Answer]) -> Answer:
         """Return a function of the journal, called in a thread with a journal of its own."""
@@ -49,10 +52,17 @@ class JournalReader:
         return await to_thread.run_sync(answer, limiter=self._limiter)
 
     async def once(self, name: str, slot: int, question: Callable[[Journal], Answer]) -> Answer:
-        """Return a function of the journal, called once per committed slot for all callers."""
+        """Return a function of the journal, called once per committed slot for all callers; who waited shares a failure."""
+        begun = time.monotonic()
         async with self._locks.setdefault(name, asyncio.Lock()):
             if self._cache.get(name, (None,))[0] != slot:
-                self._cache[name] = slot, await self.ask(question)
+                if name in self._failed and self._failed[name][0] >= begun:
+                    raise self._failed[name][1]
+                try:
+                    self._cache[name] = slot, await self.ask(question)
+                except WeventError as error:
+                    self._failed[name] = time.monotonic(), error
+                    raise
             answer: Answer = self._cache[name][1]
             return answer
 

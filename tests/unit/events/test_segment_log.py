@@ -18,3 +18,13 @@ def test_a_closed_log_takes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ServiceStopping):
         log.put([(NO_NAME, {1: b"late"})])
     assert not list((tmp_path / "log").glob("*.events"))
+
+
+@pytest.mark.parametrize("name", ["1.events", "٣.events", "0000000001.events.old", "notes.txt"])
+def test_a_stray_file_is_left_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    log = SegmentLog(tmp_path)
+    log.declare(bytes(16), b"meaning")
+    assert log.put([(NO_NAME, {1: b"event"})]) == (True, 0)
+    log.close()
+    assert {path.name for path in tmp_path.iterdir()} == {name, "0000000001.events", "1.key"}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from wevent.errors import StorageFailed
 from wevent.journal import witness
 from wevent.journal.record import Revision, Writer
 from wevent.journal.witness import WitnessFile, WitnessRecord
@@ -183,3 +184,10 @@ def test_a_power_failure_leaves_the_draw_before_or_the_new_one_whole(recorder: R
         )
     assert bytes(image) == recorder.path.read_bytes()
     assert states >= LEAST_STATES
+
+
+def test_a_pipe_in_its_place_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.journal"
+    os.mkfifo(witness.witness_path(path))
+    with pytest.raises(StorageFailed):
+        witness.take_witness(path)
