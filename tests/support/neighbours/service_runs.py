@@ -34,7 +34,8 @@ Answers = list[list[tuple[int, str]]]
 
 _SERVING = re.compile(rb"Serving (http://\S+)")
 _ASKED = ("/v1/about", "/v1/releases?from=1&limit=1000", "/v1/ledger", "/v1/levels", "/metrics", "/v1/admin/overview")
-_BY_THE_TEST = re.compile(rb" httpx: | GET /v1/about ")  # it asks until a slot is released
+_BY_THE_TEST = re.compile(rb" httpx: | GET /v1/about | 401$", re.M)
+"""It asks until a slot is released; a sender of another test, whose service had this port before, has no token here."""
 _CHANGING = re.compile(rb"127\.0\.0\.1:\d+|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}")  # address, time of day
 _LAST = b"The last slot is published"
 
