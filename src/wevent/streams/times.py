@@ -87,11 +87,11 @@ class TimeReader:
         for length in np.flatnonzero(np.bincount(np.minimum(lengths, MAX_TIME_BYTES + 1))[: MAX_TIME_BYTES + 1]):
             rows = np.flatnonzero(lengths == length)
             if len(rows) == len(texts):
-                return self._of_length(texts, int(length))
-            times[rows], valid[rows] = self._of_length(texts.where(rows), int(length))
+                return self._of_one_length(texts)
+            times[rows], valid[rows] = self._of_one_length(texts.where(rows))
         return times, valid
 
-    def _of_length(self, fields: StringColumn, length: int) -> tuple[IntArray, BoolArray]:
+    def _of_one_length(self, fields: StringColumn) -> tuple[IntArray, BoolArray]:
         numbers, valid = fields.whole_numbers()
         times = self._numbers(numbers)
         left = np.flatnonzero(~valid)
