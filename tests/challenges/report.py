@@ -16,8 +16,8 @@ def _head(result: dict[str, Any]) -> Iterator[str]:
     yield "# Audits of every mechanism"
     yield ""
     yield (
-        f"Made by `make audit` (version {result['version']}, Python {result['python']}, 2 cores that did other work too); the"
-        " figures are in [audit.json](audit.json). What the audits do is in"
+        f"Made by `make audit` (version {result['version']}, Python {result['python']}, 2 cores that did other work too)."
+        " What the audits do is in"
         " [challenge a mechanism](../how-to/challenge-a-mechanism.md). That nothing was found proves nothing: the proofs are"
         " [here](../explanation/proofs.md)."
     )

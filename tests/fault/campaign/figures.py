@@ -7,7 +7,7 @@ from typing import Any
 
 _HEAD = """# The fault campaign
 
-Made by `make soak` (`python -m tests.fault.campaign`); the numbers are in [campaign.json](campaign.json).
+Made by `make soak` (`python -m tests.fault.campaign`).
 
 A fault is harmless if the next `publish` succeeds with every released slot's bytes unchanged, each slot once, no gap, no
 window overspent by the campaign's own accountant, and a clean audit. It is named if `publish` refuses in one sentence
