@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -74,6 +75,24 @@ def probe_write(path: Path, size: int) -> None:
         if os.write(file, bytes(size)) < size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the bytes of a file, forced to disk. A pipe is refused: opening it would wait for its writer.
+
+    Raises:
+        StorageFailed: for anything but a file.
+        OSError: as the operating system does.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise StorageFailed(f"{path} is a pipe, a folder or a device, not a file.", "Remove it.", path=str(path))
+        os.fsync(file)
+        return read_at(file, status.st_size, 0)
     finally:
         os.close(file)
 

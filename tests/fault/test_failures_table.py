@@ -104,6 +104,10 @@ def folder_at(name: str) -> Callable[[Path], object]:
     return lambda folder: ((folder / name).unlink(missing_ok=True), (folder / name).mkdir())
 
 
+def pipe_at(name: str) -> Callable[[Path], object]:
+    return lambda folder: ((folder / name).parent.mkdir(exist_ok=True), os.mkfifo(folder / name))
+
+
 def loop(name: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).symlink_to(name)
 
@@ -129,6 +133,7 @@ CAUSES = [
     Cause("the journal is a backup", PUBLISH, COPY),
     Cause("the journal is older than its side file", PUBLISH, OLD),
     Cause("the journal is without its side file", PUBLISH, remove("run.journal.witness")),
+    Cause("a pipe among the stored events", PUBLISH, pipe_at("run.journal.events/0000000001.events")),
     Cause("no journal is named", PUBLISH[:-4], nothing),
     Cause("the journal's folder is missing", changed("run.journal", "no/run.journal"), nothing),
     Cause("a journal in memory", changed("run.journal", ":memory:"), nothing),
@@ -136,7 +141,7 @@ CAUSES = [
     Cause("a link that leads to itself at the journal's place", changed("run.journal", "link"), loop("link")),
     Cause("a name that no file can have", changed("out.ndjson", "x" * 300 + ".ndjson"), nothing),
     Cause("an argument that is not UTF-8", (*PUBLISH, "--stream", "\udcff"), nothing),
-    Cause("a configuration that is no file", ("publish", "--config", "pipe"), lambda folder: os.mkfifo(folder / "pipe")),
+    Cause("a configuration that is no file", ("publish", "--config", "pipe"), pipe_at("pipe")),
     Cause("a configuration that is too long", ("publish", "--config", "c"), write("c", "#" * (1 << 21))),
     Cause("the events are missing", changed("events.csv", "nowhere.csv"), nothing),
     Cause("a column of the events is missing", PUBLISH, replaced("events.csv", b"user", b"person")),
@@ -175,7 +180,7 @@ CAUSES = [
     Cause("users: a level that is not offered", (*USERS, "add", "new", "--level", "Hihg/Small"), nothing),
     Cause("users: an import in which many are missing", (*USERS, "import", "users.csv"), cut("users.csv", 50)),
     Cause("backup: something is there already", ("backup", "run.journal", "backup.journal"), nothing),
-    Cause("backup: to a pipe", ("backup", "run.journal", "pipe", "--force"), lambda folder: os.mkfifo(folder / "pipe")),
+    Cause("backup: to a pipe", ("backup", "run.journal", "pipe", "--force"), pipe_at("pipe")),
     Cause("backup: a folder that is not there", ("backup", "run.journal", "no/new.journal"), nothing),
     Cause("backup: to the journal itself", ("backup", "run.journal", "run.journal"), nothing),
     Cause("backup: a damaged journal", ("backup", "run.journal", "new.journal"), scrambled("run.journal")),

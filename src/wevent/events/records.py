@@ -31,7 +31,7 @@ from wevent.counting.counts import Rejected
 from wevent.counting.label_index import Labels
 from wevent.counting.string_column import StringColumn
 from wevent.errors import ServiceStopping, StorageFailed
-from wevent.file_io import destroy_file, link_whole, probe_write, storage_errors, sync_path
+from wevent.file_io import destroy_file, link_whole, probe_write, read_whole, storage_errors, sync_path
 from wevent.schemas import BatchResult
 from wevent.streams.clock import SlotClock
 from wevent.streams.decoding import EventColumns
@@ -239,7 +239,7 @@ class SlotKeys:
             self._write(path, secrets.token_hex(16).encode())
             self._sync()
         with _key_errors(path), suppress(FileNotFoundError):
-            return hashlib.blake2b(path.read_bytes(), digest_size=16, person=b"wevent folder").digest()
+            return hashlib.blake2b(read_whole(path), digest_size=16, person=b"wevent folder").digest()
         return b""
 
     def probe(self) -> None:
@@ -268,9 +268,8 @@ class SlotKeys:
         missing = [slot for slot in slots if slot not in self._known]
         for slot in missing:
             path, key = self._path(slot), b""
-            with _key_errors(path), suppress(FileNotFoundError), path.open("rb") as file:
-                key = file.read(_KEY_BYTES + 1)
-                os.fsync(file.fileno())
+            with _key_errors(path), suppress(FileNotFoundError):
+                key = read_whole(path)
             if len(key) == _KEY_BYTES and key.strip(b"\0"):  # otherwise there is none, or it is being destroyed
                 self._known[slot] = key
         if not self._known.keys().isdisjoint(missing):

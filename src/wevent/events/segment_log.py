@@ -25,7 +25,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from wevent.events.records import NAME_BYTES, NO_NAME, Batch, Result, SlotKeys, decrypt, encrypt, service_stopping
-from wevent.file_io import create_private, probe_write, read_at, storage_errors, sync_path
+from wevent.file_io import create_private, probe_write, read_at, read_whole, storage_errors, sync_path
 
 _log = logging.getLogger("wevent.events.segment_log")
 _NAME = re.compile(r"[0-9]{10}\.events")
@@ -244,10 +244,11 @@ class SegmentLog:
         path = self._path(segment)
         self._last_slots[segment] = 0
         with _log_errors(path):
-            data = path.read_bytes()
+            data = read_whole(path)
             for offset, frame in _frames(data):
                 if frame is None and is_newest and next(_frames(data, offset + 1), None) is None:
                     os.truncate(path, offset)  # a crash cut the write of a batch that nobody acknowledged
+                    sync_path(path)
                     break
                 if frame is None:
                     self._report_damage()
@@ -260,7 +261,6 @@ class SegmentLog:
                         self._delete(segment)
                         return
                     self._meanings[digest] = meaning
-            sync_path(path)
         if not self._last_slots[segment]:
             self._delete(segment)
 
