@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 def open_input(settings: Settings, clock: SlotClock, last: int | None) -> Source:
     """Open the input of a stream: files, or lines on standard input."""
     if not settings.is_live:
+        assert last is not None, "files have an end"
         return open_source(settings, clock, last)
     pipe = standard_input()
     log = open_event_log(settings, clock)

@@ -61,7 +61,7 @@ def declared_clock(
     return clock, max(1, clock.slot_of(span[1]))
 
 
-def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) -> FileSource:
+def open_source(settings: StreamSettings, clock: SlotClock, last: int) -> FileSource:
     """Open files or a frame.
 
     Raises:
@@ -69,8 +69,6 @@ def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) ->
         InvalidEvents: for times without an offset if none is declared.
         InvalidSettings: for the engine spark.
     """
-    if last is None:
-        raise _undeclared("end")
     if settings.engine == "spark":
         fix = "Use the command, `wevent publish --engine spark`, or wevent.spark with DataFrames."
         raise InvalidSettings("This function has no engine spark.", fix, key="engine")

@@ -110,10 +110,10 @@ class Table:
     def __init__(self, file: InputFile, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         self.file = file
         self._connection = connection or connect()
-        self._scan = (
-            FRAME if file.format == FRAME else f"read_parquet({file_list([file.path])}, hive_partitioning = false)"
-        )
+        self._scan = FRAME
         with self._readable():
+            if file.format != FRAME:
+                self._scan = f"({_valid_texts(self._connection, file.path)})"
             described = self._connection.execute(f"DESCRIBE SELECT * FROM {self._scan}").fetchall()
         self.types: dict[str, str] = {row[0]: row[1] for row in described}
 
@@ -137,6 +137,21 @@ class Table:
         except duckdb.Error as error:
             path, fix = self.file.path, "Check that it is not cut off or still being written."
             raise InvalidInput(f"{path} cannot be read ({type(error).__name__}).", fix, path=path) from None
+
+
+def _valid_texts(connection: duckdb.DuckDBPyConnection, path: str) -> str:
+    """Return a query of a Parquet file in which a text that is no Unicode is NULL: one record must not stop a run.
+
+    DuckDB drops or replaces invalid bytes: a text that both leave the same is valid.
+    """
+    scan = f"read_parquet({file_list([path])}, hive_partitioning = false, utf8_validation = "
+    dropped, replaced = f"{scan}'ignore')", f"{scan}'replace')"
+    types = connection.execute(f"DESCRIBE SELECT * FROM {dropped}").fetchall()
+    texts = [quoted(name) for name, kind, *_ in types if kind == "VARCHAR"]
+    if not texts:
+        return f"SELECT * FROM {dropped}"
+    valid = ", ".join(f"CASE WHEN a.{text} = b.{text} THEN a.{text} END AS {text}" for text in texts)
+    return f"SELECT a.* REPLACE ({valid}) FROM {dropped} AS a POSITIONAL JOIN {replaced} AS b"
 
 
 class TableReader:

@@ -25,7 +25,7 @@ from wevent.streams.decoding import EventColumns
 
 _RUN_EVENTS = 1_000_000  # in memory: about 50 MB
 _PIECE_EVENTS = 1 << 15
-_LEAST_BYTES = 6  # of an event in a file
+_ROOM = 1 << 26  # bytes: free space is asked for in multiples, so that no single record decides
 
 
 class _Piece(NamedTuple):
@@ -58,14 +58,14 @@ class Spill:
         self._cipher = AESGCM(secrets.token_bytes(32))
 
     def check_room(self) -> None:
-        """Raise `StorageFailed` for a disk that is too small for all events, by the expected size alone."""
-        if self._size < _RUN_EVENTS * _LEAST_BYTES:  # so few events stay in memory
+        """Raise `StorageFailed` for a disk that is too small for all events, also if they will stay in memory."""
+        if self._in_memory:
             return
         try:
             free = shutil.disk_usage(tempfile.gettempdir()).free
         except OSError as error:
             raise _no_room(error) from None
-        if free < self._size:
+        if free < (self._size // _ROOM + 1) * _ROOM:
             raise _no_room(None)
 
     def add(self, events: EventColumns) -> None:

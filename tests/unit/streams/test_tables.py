@@ -81,3 +81,18 @@ def test_a_column_with_braces_in_its_name(tmp_path: Path, kind: Any) -> None:
     path = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(pyarrow.table(table), path)
     assert users(FileSource(settings([str(path)], time_column="{time}", time_unit="us"), CLOCK, 3)) == [1, 1, 0]
+
+
+@pytest.mark.parametrize("column", ["time", "user", "cell"])
+def test_a_text_that_is_no_unicode_is_a_malformed_event_and_stops_no_run(tmp_path: Path, column: str) -> None:
+    """Invalid bytes are neither dropped nor replaced: `1\\xff` is neither user 1 nor user `1?`."""
+    sound = {"time": "2026-01-01T00:00:01Z", "user": "1", "cell": "1"}
+    rows = [sound, {**sound, "user": "2"}, {**sound, column: sound[column] + "\udcff"}, {**sound, "user": "é?"}]
+    for how in ({"use_dictionary": False}, {}):
+        columns = {name: [row[name].encode(errors="surrogateescape") for row in rows] for name in sound}
+        table = pyarrow.table({name: pyarrow.array(values).view(pyarrow.string()) for name, values in columns.items()})
+        pyarrow.parquet.write_table(table, tmp_path / "a.parquet", **how)
+        source = FileSource(settings([tmp_path / "a.parquet"]), CLOCK, 1)
+        counted = plain(source.count(roster(["1", "2", "1?", "é?"]), 1, 1))
+        assert counted == [(1, [[0, 1, 0, 0], [0, 2, 0, 0]], 0)]
+        assert nonzero(source) == {"events": 3, "malformed": 1, f"no_{column}": 1}
