@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import report
-from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
+from wevent.counting.roster import Counts, Roster
 from wevent.journal import SqliteJournal, Terms
 from wevent.noise import SeededNoise
 from wevent.outputs.text_output import NDJSON, FileOutput

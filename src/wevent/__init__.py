@@ -60,9 +60,8 @@ if TYPE_CHECKING:
     from wevent.core.permit import NoisePermit, Permit, ResponsePermit, SamplingPermit, redeem
     from wevent.core.requirements import Levels, Population, Requirement
     from wevent.core.settings import Options
-    from wevent.counting.cells import Cells
-    from wevent.counting.counts import Counts
-    from wevent.counting.roster import Roster
+    from wevent.counting.labels import Cells
+    from wevent.counting.roster import Counts, Roster
     from wevent.experiments import compare, plan
     from wevent.journal import open_journal
     from wevent.noise import SecureNoise, SeededNoise
@@ -177,9 +176,8 @@ _HOMES = {
     "wevent.core.requirements": ("Levels", "Population", "Requirement"),
     "wevent.core.settings": ("Options",),
     "wevent.core.filter": ("Filter", "Hold"),
-    "wevent.counting.cells": ("Cells",),
-    "wevent.counting.counts": ("Counts",),
-    "wevent.counting.roster": ("Roster",),
+    "wevent.counting.labels": ("Cells",),
+    "wevent.counting.roster": ("Counts", "Roster"),
     "wevent.experiments": ("compare", "plan"),
     "wevent.journal": ("open_journal",),
     "wevent.noise": ("SecureNoise", "SeededNoise"),

@@ -417,7 +417,7 @@ class TestSignals:
 class TestClock:
     def test_a_live_clock_that_jumps_neither_repeats_nor_reopens_a_slot(self, tmp_path: Path) -> None:
         from tests.support.live_events import pipe_source
-        from wevent.counting.cells import Cells
+        from wevent.counting.labels import Cells
         from wevent.streams import SlotClock, StreamSettings
 
         minute = 60_000_000
@@ -443,7 +443,7 @@ class TestClock:
 
     def test_a_live_publisher_that_is_behind_commits_closed_slots_together(self, tmp_path: Path) -> None:
         from tests.support.live_events import pipe_source
-        from wevent.counting.cells import Cells
+        from wevent.counting.labels import Cells
         from wevent.events.pipe import PipeSource
         from wevent.streams import SlotClock, StreamSettings
 

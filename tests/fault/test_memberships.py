@@ -590,7 +590,7 @@ class TestAuditOfMemberships:
 
     def test_a_member_more_or_less_in_a_class_is_seen(self, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
         from wevent.journal.user_registry import Registry
-        from wevent.people.rosters import MemberColumns
+        from wevent.people.membership import MemberColumns
 
         rows, others = Registry.rows, slice(1, None)
 

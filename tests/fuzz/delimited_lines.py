@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fuzz.decoded_lines import check_alone
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.streams.decoding import DelimitedDecoder
 from wevent.streams.times import SlotReader, TimeReader
 

@@ -19,8 +19,7 @@ import numpy as np
 from tests.fuzz.oracles import empty_folder, refusals
 from tests.support import commands
 from tests.support.synthetic import QuietSource
-from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
+from wevent.counting.roster import Counts, Roster
 from wevent.journal import SqliteJournal
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line

@@ -30,7 +30,7 @@ from tests.fuzz import (
     targets,
 )
 from tests.fuzz.oracles import refusals
-from wevent.counting.counts import Counts
+from wevent.counting.roster import Counts
 from wevent.errors import InvalidInput
 from wevent.events.live_source import SlotBuffer
 from wevent.service import routes_events

@@ -158,7 +158,7 @@ MUTANTS = [
     ),
     Mutant(
         "restore: no requirement is in doubt",
-        "people/rosters.py",
+        "people/membership.py",
         "[find_corner([key, *doubted]) for key in self._keys.distinct]",
         "[find_corner([key]) for key in self._keys.distinct]",
         RULES,
@@ -172,7 +172,7 @@ MUTANTS = [
     ),
     Mutant(
         "restore: users are counted although a version may be lost",
-        "people/rosters.py",
+        "people/membership.py",
         "        if self._classes.is_silent(slot):\n",
         "        if False:\n",
         RULES,
@@ -235,7 +235,7 @@ MUTANTS = [
     ),
     Mutant(
         "transitions: an earlier choice ends one slot early",
-        "people/rosters.py",
+        "people/membership.py",
         "self._tail_ends = tails.lasts[found] + windows[self._tail_keys.codes]",
         "self._tail_ends = tails.lasts[found] + windows[self._tail_keys.codes] - 1",
         RULES,

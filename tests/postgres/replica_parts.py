@@ -15,7 +15,7 @@ import psycopg
 
 from tests.support.commands import PATIENCE_S
 from tests.support.postgres_server import own_schema, shared_url
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.counting.roster import Roster
 from wevent.events.live_source import LiveSource
 from wevent.events.receiver import BatchReceiver

@@ -26,7 +26,7 @@ from tests.postgres.replica_parts import (
 )
 from tests.support.commands import wait_for
 from tests.support.moved_time import MovedTime
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.errors import (
     BatchConflict,
     InvalidJournal,

@@ -18,15 +18,14 @@ from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.ledger import Ledger
 from wevent.core.permit import PermitMisused
-from wevent.counting.label_index import Labels
+from wevent.counting.labels import Labels
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.events.live_source import LiveSource, SlotBuffer
 from wevent.journal import SqliteJournal
 from wevent.journal.terms import Epoch, class_history
 from wevent.journal.witness import read_witness, witness_path
-from wevent.people.membership import KeyColumn
-from wevent.people.rosters import MemberColumns, Rosters
+from wevent.people.membership import KeyColumn, MemberColumns, Rosters
 from wevent.publishing.staleness import settle_stale
 from wevent.settings import RestoreOptions
 from wevent.streams.clock import SlotClock

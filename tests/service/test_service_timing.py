@@ -19,7 +19,7 @@ from tests.service.serving_process import WITNESSED, Service
 from tests.support.commands import PATIENCE_S, call, start, wait_for
 from tests.support.live_events import BatchSource
 from tests.support.synthetic import MINUTE_US, make_journal
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.outputs import KeptOutput
 from wevent.publishing import loop
 from wevent.publishing.loop import DueMoments, Publication, Running

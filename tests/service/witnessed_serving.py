@@ -23,7 +23,7 @@ from typing import Any
 
 from tests.support.executioner import Executioner
 from wevent.cli import main
-from wevent.counting.counts import Counts
+from wevent.counting.roster import Counts
 from wevent.events import segment_log
 from wevent.events.live_source import SlotBuffer
 from wevent.publishing import session

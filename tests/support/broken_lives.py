@@ -7,8 +7,7 @@ from typing import Any
 from wevent.core.arrays import IntArray
 from wevent.journal.user_registry import Registry
 from wevent.people.classes import ClassHistory, Key
-from wevent.people.membership import Boundary, KeyColumn
-from wevent.people.rosters import Rosters
+from wevent.people.membership import Boundary, KeyColumn, Rosters
 
 _find_corners, _begin_boundary = Rosters._find_corners, Boundary.__init__
 

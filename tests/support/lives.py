@@ -16,8 +16,7 @@ import pytest
 
 from tests.support.accountant import Accountant, Key
 from tests.support.synthetic import QuietSource, want
-from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
+from wevent.counting.roster import Counts, Roster
 from wevent.errors import StaleJournal
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.record import Record

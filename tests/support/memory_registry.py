@@ -20,14 +20,15 @@ from wevent.people.membership import (
     Boundary,
     Change,
     KeyColumn,
+    MemberColumns,
     Membership,
+    TailColumns,
     check_epoch,
     check_id,
     drop_expired,
     erased_id,
     find_current,
 )
-from wevent.people.rosters import MemberColumns, TailColumns
 
 _UNCHANGED = Revision(0, "")
 

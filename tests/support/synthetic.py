@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from wevent.core.requirements import Requirement
-from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
+from wevent.counting.roster import Counts, Roster
 from wevent.counting.string_column import StringColumn
 from wevent.journal import SqliteJournal, Terms
 from wevent.people.membership import Change, KeyColumn

@@ -25,8 +25,7 @@ from tests.support.streams import DAY, ScriptedInbox, Wall, settings
 from tests.support.synthetic import QuietSource, make_journal, make_terms
 from tests.zoo.bug import Persistence, Subject, replaced
 from wevent.core.requirements import Population, Requirement
-from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
+from wevent.counting.roster import Counts, Roster
 from wevent.events.segment_log import SegmentLog
 from wevent.journal import SqliteJournal
 from wevent.outputs import KeptOutput

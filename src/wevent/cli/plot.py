@@ -11,7 +11,7 @@ from wevent.cli.flags import CONFIG, chosen_journal
 from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.pictures import PAGE, PICTURE, require_matplotlib
 from wevent.cli.screen import remarks
-from wevent.counting.cells import split_labels
+from wevent.counting.labels import split_labels
 from wevent.drawing.released import Released, of_table
 from wevent.drawing.released_page import heatmap_page, lines_page
 from wevent.file_io import atomic_write

@@ -11,7 +11,7 @@ import click
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.screen import remarks
-from wevent.counting.cells import split_labels
+from wevent.counting.labels import split_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.outputs import open_output, refuse_existing, refuse_same_file, standard_output

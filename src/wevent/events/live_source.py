@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
-from wevent.counting.label_index import Labels
-from wevent.counting.roster import Roster, last_events
+from wevent.counting.labels import Labels
+from wevent.counting.roster import NONE_REJECTED, Counts, Rejected, Roster, last_events
 from wevent.errors import JournalUnreachable, StorageFailed
 from wevent.events.records import EventStore, RecordCodec
 from wevent.settings import StreamSettings

@@ -26,9 +26,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from wevent.core.arrays import IntArray
-from wevent.counting.cells import Cells
-from wevent.counting.counts import Rejected
-from wevent.counting.label_index import Labels
+from wevent.counting.labels import Cells, Labels
+from wevent.counting.roster import Rejected
 from wevent.counting.string_column import StringColumn
 from wevent.errors import ServiceStopping, StorageFailed
 from wevent.file_io import destroy_file, link_whole, probe_write, read_whole, storage_errors, sync_path

@@ -26,12 +26,13 @@ from wevent.people.membership import (
     Enrolment,
     History,
     KeyColumn,
+    MemberColumns,
     Membership,
+    TailColumns,
     check_epoch,
     check_id,
     erased_id,
 )
-from wevent.people.rosters import MemberColumns, TailColumns
 
 _PORTION = 1 << 15  # changes or rows in memory
 _CHAIN = re.compile("[0-9a-f]{64}")

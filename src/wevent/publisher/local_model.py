@@ -17,7 +17,7 @@ from wevent.core.budget import response_probability
 from wevent.core.estimators import randomize as _randomize
 from wevent.core.estimators import unbiased
 from wevent.core.requirements import Requirement
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.errors import InvalidReports
 
 __all__ = ["estimate", "randomize"]

@@ -16,8 +16,8 @@ from wevent.core.requirements import Population
 from wevent.core.settings import Options, option_values
 from wevent.core.step import Outcome, Pieces, advance, compared, first_history, step
 from wevent.core.suitability import check_options, check_reach, complete
-from wevent.counting.cells import Cells
-from wevent.counting.counts import checked_matrix
+from wevent.counting.labels import Cells
+from wevent.counting.roster import checked_matrix
 from wevent.errors import InvalidCounts, InvalidOption, InvalidPopulation, InvalidState, UnknownMechanism
 from wevent.noise import SecureNoise, SeededNoise
 from wevent.publisher import state as state_format

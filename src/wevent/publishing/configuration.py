@@ -14,7 +14,7 @@ from typing import Any
 from wevent.core.nearest import did_you_mean
 from wevent.core.requirements import Levels
 from wevent.core.settings import Kind, kinds
-from wevent.counting.cells import Cells, split_labels
+from wevent.counting.labels import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
 from wevent.journal import JournalPlace, PostgresPlace, is_begun, journal_place
 from wevent.settings import SETTINGS, RunOptions, ServiceSettings, Settings

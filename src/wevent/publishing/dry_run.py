@@ -15,8 +15,7 @@ from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal
 from wevent.journal import Journal, Terms, is_begun, open_journal
 from wevent.journal.terms import class_history
-from wevent.people.membership import KeyColumn, KnownIds
-from wevent.people.rosters import MemberColumns, Rosters
+from wevent.people.membership import KeyColumn, KnownIds, MemberColumns, Rosters
 from wevent.publishing.importing import Difference, registered, strictest_sentences
 from wevent.publishing.resolve import ResolvedRun, begin, check_journal, pinned_terms, resolve, with_version
 from wevent.settings import RunOptions, Settings, TimeUnit

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from wevent.counting.roster import Roster
 from wevent.journal import Registry
 from wevent.journal.terms import Epoch, Terms, class_history
-from wevent.people.membership import KnownIds
-from wevent.people.rosters import Rosters
+from wevent.people.membership import KnownIds, Rosters
 from wevent.settings.values import SECOND_US
 
 _log = logging.getLogger("wevent.publishing.members")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wevent.core.requirements import Requirement
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import Journal, JournalPlace, PostgresPlace, open_journal
 from wevent.noise import SecureNoise

@@ -19,7 +19,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from wevent import __version__
-from wevent.counting.cells import split_labels
+from wevent.counting.labels import split_labels
 from wevent.journal import Journal
 from wevent.journal.terms import privacy_statement
 from wevent.outputs import ParquetOutput

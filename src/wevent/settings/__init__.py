@@ -19,7 +19,7 @@ from wevent.errors import InvalidSettings
 from wevent.settings.values import ListenAddress, invalid
 
 if TYPE_CHECKING:
-    from wevent.counting.cells import Cells
+    from wevent.counting.labels import Cells
     from wevent.journal.place import JournalPlace
     from wevent.streams.duckdb_tables import Table
     from wevent.streams.requirements_file import Requirements

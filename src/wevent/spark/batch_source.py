@@ -19,8 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from wevent.counting.counts import Counts, Rejected
-from wevent.counting.roster import Roster
+from wevent.counting.roster import Counts, Rejected, Roster
 from wevent.errors import ServiceStopping
 from wevent.settings import StreamSettings
 from wevent.spark.class_counts import ClassCounter

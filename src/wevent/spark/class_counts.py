@@ -16,10 +16,8 @@ from pyspark.sql import types as T
 
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Population, Requirement
-from wevent.counting.cells import Cells
-from wevent.counting.counts import Counts, Rejected
-from wevent.counting.label_index import Labels
-from wevent.counting.roster import Roster
+from wevent.counting.labels import Cells, Labels
+from wevent.counting.roster import Counts, Rejected, Roster
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.publishing.configuration import in_memory, load_settings, people_of

@@ -15,8 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from wevent.core.limits import MAX_LABEL_BYTES
-from wevent.counting.cells import Cells
-from wevent.counting.label_index import Labels
+from wevent.counting.labels import Cells, Labels
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.settings import StreamSettings
 from wevent.settings.values import SECOND_US
@@ -41,7 +40,7 @@ _CANONICAL = r"^(0|[1-9][0-9]{0,17})\z"
 def identities(column: Column, kind: T.DataType, name: str) -> tuple[Column, bool]:
     """Return the ids or labels of a column of this type, NULL for values that can be none.
 
-    They are BIGINT (`True`) or STRING (`False`), and compared as text as everywhere (`wevent.counting.label_index`).
+    They are BIGINT (`True`) or STRING (`False`), and compared as text as everywhere (`wevent.counting.labels`).
     """
     if isinstance(kind, _WHOLE):
         return column.cast("bigint"), True

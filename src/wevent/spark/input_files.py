@@ -32,8 +32,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from wevent.counting.counts import Counts, Rejected
-from wevent.counting.roster import Roster
+from wevent.counting.roster import Counts, Rejected, Roster
 from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings
 from wevent.settings import StreamSettings
 from wevent.spark.class_counts import ClassCounter, int_columns

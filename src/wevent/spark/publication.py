@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from wevent.core.requirements import Requirement
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import PostgresPlace, is_begun, open_journal
 from wevent.outputs import KeptOutput

@@ -15,8 +15,7 @@ import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.limits import MAX_LABEL_BYTES
-from wevent.counting.cells import Cells
-from wevent.counting.label_index import Labels
+from wevent.counting.labels import Cells, Labels
 from wevent.counting.string_column import StringColumn, padded
 from wevent.settings import StreamSettings
 from wevent.streams.times import RawTimes, SlotReader, TimeReader

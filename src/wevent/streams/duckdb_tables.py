@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray
 from wevent.core.limits import MAX_LABEL_BYTES
-from wevent.counting.label_index import NO_LABEL, Labels
+from wevent.counting.labels import NO_LABEL, Labels
 from wevent.counting.string_column import StringColumn, padded
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.settings import StreamSettings

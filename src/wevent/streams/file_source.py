@@ -13,9 +13,8 @@ from collections.abc import Iterator
 import duckdb
 import numpy as np
 
-from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
-from wevent.counting.label_index import Labels
-from wevent.counting.roster import Roster, last_events
+from wevent.counting.labels import Labels
+from wevent.counting.roster import NONE_REJECTED, Counts, Rejected, Roster, last_events
 from wevent.errors import InvalidEvents
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray
-from wevent.counting.cells import Cells
-from wevent.counting.label_index import Labels
+from wevent.counting.labels import Cells, Labels
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidInput
 from wevent.settings import StreamSettings

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from wevent.core.arrays import IntArray
-from wevent.counting.cells import Cells
-from wevent.counting.label_index import Labels, to_int64
+from wevent.counting.labels import Cells, Labels, to_int64
 from wevent.counting.string_column import StringColumn
 from wevent.streams.decoding import BYTE_ORDER_MARK, Decoded, assemble, line_ends, line_starts, spoiled_lines
 from wevent.streams.times import TimeReader

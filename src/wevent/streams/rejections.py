@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from wevent.counting.counts import Rejected
+from wevent.counting.roster import Rejected
 from wevent.streams.decoding import PROBLEMS
 
 REJECTED = {

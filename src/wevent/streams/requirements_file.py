@@ -16,7 +16,7 @@ import numpy.typing as npt
 from wevent.core.arrays import IntArray
 from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.core.requirements import Levels, Requirement
-from wevent.counting.label_index import Labels
+from wevent.counting.labels import Labels
 from wevent.counting.string_column import StringColumn, StringIndex
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster, WeventError
 from wevent.people.membership import KeyColumn

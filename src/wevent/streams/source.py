@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
+from wevent.counting.roster import Counts, Roster
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.settings import StreamSettings
 from wevent.streams.rejections import Rejections

@@ -18,7 +18,7 @@ import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from wevent.counting.label_index import TEXTS, Labels
+from wevent.counting.labels import TEXTS, Labels
 from wevent.counting.string_column import StringColumn
 from wevent.errors import StorageFailed, may_pass
 from wevent.streams.decoding import EventColumns

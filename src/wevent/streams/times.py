@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray, FloatArray, IntArray
-from wevent.counting.label_index import to_int64
+from wevent.counting.labels import to_int64
 from wevent.counting.string_column import StringColumn
 from wevent.settings.values import SECOND_US
 

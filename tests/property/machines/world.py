@@ -9,8 +9,7 @@ import numpy as np
 
 from tests.property.machines.witness import Held, Witness, member, unregistered
 from tests.support.synthetic import QuietSource
-from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
+from wevent.counting.roster import Counts, Roster
 from wevent.journal import Journal
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line

@@ -28,8 +28,7 @@ from wevent.core.requirements import Population
 from wevent.counting.roster import Roster
 from wevent.journal.terms import class_history
 from wevent.people.classes import ClassHistory, find_corner, find_counting_class
-from wevent.people.membership import Boundary, KeyColumn, KnownIds, id_column
-from wevent.people.rosters import Rosters
+from wevent.people.membership import Boundary, KeyColumn, KnownIds, Rosters, id_column
 from wevent.publishing import staleness
 
 Patches = list[tuple[Any, str, Any]]

@@ -18,8 +18,7 @@ import numpy as np
 from tests.support.synthetic import QuietSource
 from tests.support.transitions.accountant import Key, RecordingNoise
 from wevent.core.arrays import IntArray
-from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
+from wevent.counting.roster import Counts, Roster
 from wevent.counting.string_column import StringColumn
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.rebuild import new_publisher
@@ -27,8 +26,16 @@ from wevent.journal.record import Head, Loaded, Record, Revision
 from wevent.journal.terms import Epoch, hash_versions
 from wevent.journal.witness import WitnessRecord
 from wevent.people.classes import ClassHistory, Restore
-from wevent.people.membership import Boundary, Change, KeyColumn, Membership, drop_expired, find_current
-from wevent.people.rosters import MemberColumns, TailColumns
+from wevent.people.membership import (
+    Boundary,
+    Change,
+    KeyColumn,
+    MemberColumns,
+    Membership,
+    TailColumns,
+    drop_expired,
+    find_current,
+)
 from wevent.publisher.publisher import Publisher
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.members import MemberView

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from wevent import Cells, InvalidCells, Population, Publisher, Requirement, SeededNoise
-from wevent.counting.cells import split_labels
+from wevent.counting.labels import split_labels
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from wevent import Counts, InvalidCounts, Population, Publisher, Requirement, SeededNoise
-from wevent.counting.counts import Rejected, checked_matrix
+from wevent.counting.roster import Rejected, checked_matrix
 
 SECRET = 987654
 SIZES = np.array([SECRET + 10, 20])

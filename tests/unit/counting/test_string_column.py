@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wevent.counting.label_index import LabelIndex, Labels
+from wevent.counting.labels import LabelIndex, Labels
 from wevent.counting.string_column import StringColumn, StringIndex
 
 texts = st.lists(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.counting.roster import Roster
 from wevent.errors import BatchConflict, ServiceStopping, StorageFailed
 from wevent.events import segment_log

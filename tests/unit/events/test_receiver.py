@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.support.commands import PATIENCE_S
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.errors import JournalUnreachable
 from wevent.events.receiver import BatchReceiver
 from wevent.events.records import Batch

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wevent.counting.counts import Rejected
-from wevent.counting.label_index import Labels
-from wevent.counting.roster import Roster
+from wevent.counting.labels import Labels
+from wevent.counting.roster import Rejected, Roster
 from wevent.events.live_source import SlotBuffer
 from wevent.streams.decoding import EventColumns
 

@@ -19,12 +19,14 @@ from wevent.people.membership import (
     Change,
     KeyColumn,
     KnownIds,
+    MemberColumns,
     Membership,
+    Rosters,
+    TailColumns,
     erased_id,
     find_current,
     find_in_force,
 )
-from wevent.people.rosters import MemberColumns, Rosters, TailColumns
 
 A, B, C = (4, 10**9), (8, 6 * 10**8), (3, 4 * 10**8)
 PLAIN = history((1, Chosen((A, B, C))))

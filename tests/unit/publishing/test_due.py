@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.delayed_source import CLOCK, SECOND, DelayedSource, Wall
 from tests.support.synthetic import MINUTE_US, make_journal
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.outputs import KeptOutput
 from wevent.publishing.loop import DueMoments, Publication, Running, due_moments, due_offset_us
 from wevent.settings import StreamSettings

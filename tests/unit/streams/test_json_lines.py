@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.streams.json_lines import MAX_DEPTH, ObjectDecoder
 from wevent.streams.times import SlotReader, TimeReader
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wevent.counting.counts import Rejected
+from wevent.counting.roster import Rejected
 from wevent.streams.decoding import NO_OFFSET, NO_USER, PROBLEMS
 from wevent.streams.rejections import Rejections, in_words
 

@@ -20,7 +20,7 @@ from wevent.auditing.exact.steered import SteeredNoise
 from wevent.core.mechanism import Mechanism
 from wevent.core.requirements import Population, Requirement
 from wevent.core.settings import Options
-from wevent.counting.cells import Cells
+from wevent.counting.labels import Cells
 from wevent.publisher.release import Release
 
 Thing = TypeVar("Thing")

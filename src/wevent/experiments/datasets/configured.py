@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from wevent.counting.label_index import LabelIndex
+from wevent.counting.labels import LabelIndex
 from wevent.counting.roster import last_events
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidSettings

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray, IntArray
-from wevent.counting.label_index import Labels
+from wevent.counting.labels import Labels
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidEvents, InvalidOption
 from wevent.experiments.datasets.raw import by_user_and_slot

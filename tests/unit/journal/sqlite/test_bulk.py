@@ -21,8 +21,7 @@ from wevent.journal.sqlite_database import transaction
 from wevent.journal.terms import Epoch, class_history
 from wevent.journal.user_registry import Registry
 from wevent.people.classes import ClassHistory, Restore
-from wevent.people.membership import Change, Enrolment, KeyColumn
-from wevent.people.rosters import MemberColumns, TailColumns
+from wevent.people.membership import Change, Enrolment, KeyColumn, MemberColumns, TailColumns
 
 pytestmark = pytest.mark.slow
 
