@@ -19,7 +19,6 @@ VENV := .venv
 DEMO := .venv-demo
 SERVE := .venv-serve
 TEST := .venv-test
-DOCS := .venv-docs
 WHEELS := .build/wheel
 PIP := -m pip --disable-pip-version-check --quiet
 
@@ -181,22 +180,15 @@ test: $(TEST)/.stamp | strace nginx chromium postgresql java ## Everything: buil
 	$(call static_analysis,$(TEST))
 	@echo "pytest tests (against the installed wheel)" && WEVENT_EXPECT_INSTALLED=1 $(TEST)/bin/python -m pytest tests -n $(WORKERS) --dist loadgroup $(ARGS)
 
-# What docs/site and mkdocs.yml need, and nothing of wevent; the versions are those of the development tools.
-$(DOCS)/.stamp: pyproject.toml | system
-	@echo "Installing what the documentation needs into $(DOCS)"
-	@[ -x $(DOCS)/bin/python ] || "$(PYTHON)" -m venv $(DOCS)
-	@$(DOCS)/bin/python $(PIP) install $$("$(PYTHON)" -c 'import tomllib; print(*(one for one in tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["dev"] if one.startswith("mkdocs")))')
-	@touch $@
-
 # Warnings are errors: broken links and anchors, pages that the menu lacks or names in vain.
 .PHONY: docs
-docs: $(DOCS)/.stamp ## Build the documentation as a site into .build/site; it opens from the disk
-	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs --quiet build --strict
+docs: $(VENV)/.stamp ## Build the documentation as a site into .build/site; it opens from the disk
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs --quiet build --strict
 	@echo "Open .build/site/index.html in a browser, or run: make docs-serve"
 
 .PHONY: docs-serve
-docs-serve: $(DOCS)/.stamp ## Show the documentation at http://127.0.0.1:8090/ (PORT= another one) while it is written
-	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs serve --strict --dev-addr "127.0.0.1:$(if $(filter 8080,$(PORT)),8090,$(PORT))"
+docs-serve: $(VENV)/.stamp ## Show the documentation at http://127.0.0.1:8090/ (PORT= another one) while it is written
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs serve --strict --dev-addr "127.0.0.1:$(if $(filter 8080,$(PORT)),8090,$(PORT))"
 
 .PHONY: bench
 bench: $(VENV)/.stamp ## Measure speed and memory; writes benchmarks/results/
@@ -234,5 +226,5 @@ audit: $(VENV)/.stamp ## Challenge every mechanism with all its options, count f
 
 .PHONY: clean
 clean: ## Remove environments, wheels and caches
-	@rm -rf $(VENV) $(DEMO) $(SERVE) $(TEST) $(DOCS) .build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(DEMO) $(SERVE) $(TEST) .build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -40,7 +40,7 @@ def built_site(factory: pytest.TempPathFactory) -> Path:
 def small_site(folder: Path, pages: dict[str, str], listed: list[str]) -> subprocess.CompletedProcess[str]:
     """Build these pages, listed so, with all settings of the real site."""
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[0]
-    settings = settings.replace("docs/site/repository_pages.py", str(ROOT / "docs/site/repository_pages.py"))
+    settings = settings.replace("  - docs/site/", f"  - {ROOT}/docs/site/").replace("[src]", f"[{ROOT}/src]")
     (folder / "mkdocs.yml").write_text(settings + "\nnav:\n" + "".join(f"  - {name}\n" for name in listed))
     for name, text in {"site/style.css": "", "site/icon.svg": "", "site/iframe-worker.js": "", **pages}.items():
         page = folder / "docs" / name

@@ -177,8 +177,8 @@ def compare(
         InvalidOption: for a stream, an assignment or an option that cannot be; UnknownMechanism for a mechanism.
 
     >>> comparison = compare("log", ["pba", "uniform"], repeats=2, timed_slots=0)
-    >>> [row.mechanism for row in comparison.ranked]
-    ['pba', 'uniform']
+    >>> print(*(row.mechanism for row in comparison.ranked))
+    pba uniform
     """
     numbers = {"repeats": repeats, "seed": seed, "processes": processes, "timed_slots": timed_slots}
     check_arguments(stream, options, progress, **numbers)
