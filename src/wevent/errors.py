@@ -93,8 +93,7 @@ class InsufficientBudget(WeventError, ValueError):
 
     def __init__(self, requirement: Any, requested: int, remaining: int) -> None:
         super().__init__(
-            f"at most {remaining} nano-epsilons to be requested for {requirement}",
-            f"a request of {requested}",
+            f"{requirement} has {remaining} nano-epsilons left, fewer than the {requested} requested.",
             "Wait until earlier charges leave the window, or request less.",
             requirement=requirement,
             requested=requested,

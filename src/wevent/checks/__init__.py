@@ -67,12 +67,20 @@ def check_mechanism(
         UnknownMechanism: for a name that is not registered.
     """
     if slots < 20:
-        raise InvalidOption("at least 20 slots", f"{slots}", "Windows need time to fill.", option="slots", value=slots)
+        raise InvalidOption(
+            f"The checks need at least 20 slots, not {slots}.",
+            "Give more slots, so that windows fill.",
+            option="slots",
+            value=slots,
+        )
     chosen = tuple(CHECKS) if only is None else tuple(only)
     for name in chosen:
         if name not in CHECKS:
             raise InvalidOption(
-                f"checks out of {', '.join(CHECKS)}", f"{name!r}", "Use these names.", option="only", value=name
+                f"Unknown check {name!r}.",
+                f"Checks: {', '.join(CHECKS)}.",
+                option="only",
+                value=name,
             )
     row = find_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
     subject = Subject(row, slots, seed)

@@ -331,9 +331,9 @@ class Ledger:
         most = self.of_classes(self.epsilons)
         probe, publication = (self._copied(charges, most.shape) for charges in (probe_charges, publication_charges))
         if probe is None or publication is None:
-            raise _impossible("other than one int64 per class")
+            raise _impossible("they are not one int64 per class")
         if any_true((probe < 0) | (probe > most) | (publication < 0) | (publication > most - probe)):
-            raise _impossible("a charge below 0 or above epsilon")
+            raise _impossible("a charge is below 0 or above epsilon")
         return probe, publication
 
     def update(self, population: Population, keep: BoolArray | None = None) -> IntArray:
@@ -378,19 +378,19 @@ class Ledger:
         rows, charges = exported
         requirements = [Requirement.from_nano(window, nano) for window, nano in rows]
         if requirements != sorted(set(requirements)) or not set(population.classes) <= set(requirements):
-            raise _impossible("rows that are not those of the population")
+            raise _impossible("their rows are not those of the population")
         if not 1 <= slot <= MAX_SLOT:
-            raise _impossible("a slot that no stream reaches")
+            raise _impossible("the slot is out of range")
         places = 2 * sum(requirement.window for requirement in requirements)
         if len(charges) != 8 * places:
-            raise _impossible(f"{len(charges)} bytes of charges")
+            raise _impossible(f"{len(charges)} bytes do not fit the rows")
         kept = np.frombuffer(charges, dtype=np.int64)
         probe, publication = kept[: places // 2], kept[places // 2 :]
         limits = np.repeat(
             [requirement.nano for requirement in requirements], [requirement.window for requirement in requirements]
         )
         if any_true(kept < 0) or any_true(probe > limits) or any_true(publication > limits - probe):
-            raise _impossible("a charge below 0 or above epsilon")
+            raise _impossible("a charge is below 0 or above epsilon")
         self.abandon()
         self.slot = slot
         self._charged_slots = _NO_SLOTS, 1
@@ -517,9 +517,8 @@ def count_typical(windows: IntArray, epsilons: IntArray, sizes: IntArray) -> Int
     return typical
 
 
-def _impossible(received: str) -> InvalidState:
+def _impossible(problem: str) -> InvalidState:
     return InvalidState(
-        "charges that a ledger of these requirements can hold",
-        received,
-        "Use a state or journal as it was written, or a backup of it.",
+        f"Invalid charges: {problem}.",
+        "Use the state or journal unchanged, or restore a backup.",
     )

@@ -12,6 +12,7 @@ from typing import Any
 from wevent.core.arrays import IntArray, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO, parse_nano
 from wevent.core.limits import MAX_USERS, MAX_WINDOW
+from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidPopulation, InvalidRequirement
 
 
@@ -41,9 +42,8 @@ class Requirement:
         object.__setattr__(self, "nano", _legal_nano(epsilon, self.window))
         if not self.share:
             raise InvalidRequirement(
-                f"an epsilon of at least {2 * self.window}e-9 for a window of {self.window} slots",
-                f"{epsilon!r}",
-                "It must split into 2·window whole nano-shares: raise epsilon or shorten the window.",
+                f"Epsilon {epsilon!r} is too small for a window of {self.window} slots (at least {2 * self.window}e-9).",
+                "Raise epsilon or shorten the window.",
                 window=self.window,
                 epsilon=epsilon,
             )
@@ -105,9 +105,8 @@ def _whole_window(window: object) -> int:
         whole = 0
     if isinstance(window, bool) or not 1 <= whole <= MAX_WINDOW:
         raise InvalidRequirement(
-            f"a window that is a whole number of slots, from 1 to {MAX_WINDOW}",
-            f"{window!r}",
-            "Give the number of consecutive slots the promise covers.",
+            f"Window must be a whole number of slots from 1 to {MAX_WINDOW}, not {window!r}.",
+            "Give the number of consecutive slots that the guarantee covers.",
             window=window,
         )
     return whole
@@ -120,16 +119,12 @@ def _legal_nano(epsilon: object, window: int) -> int:
         nano = 0
     if not 0 < nano <= MAX_EPSILON * NANO:
         raise InvalidRequirement(
-            f"an epsilon above 0 and at most {MAX_EPSILON}",
-            f"{epsilon!r}",
-            "Common values lie between 0.1 (strong privacy) and 2 (weak).",
+            f"Epsilon must be greater than 0 and at most {MAX_EPSILON}, not {epsilon!r}.",
+            "Typical values: 0.1 (strict) to 2 (relaxed).",
             window=window,
             epsilon=epsilon,
         )
     return nano
-
-
-_WHERE_DECLARED = "Use the words that are offered; they are declared in [levels] of the configuration file."
 
 
 def _default_privacy() -> dict[str, object]:
@@ -169,15 +164,16 @@ class Levels:
         for name in ("privacy", "window", "combined"):
             if not isinstance(getattr(self, name), Mapping):
                 raise InvalidRequirement(
-                    f"{name} levels as a mapping of words",
-                    type(getattr(self, name)).__name__,
+                    f"Levels of {name} must be a mapping, not {type(getattr(self, name)).__name__}.",
                     "Write Levels(privacy={'High': '0.1', …}, window={'Small': 40, …}).",
                 )
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         slashed = next((name for name in self.combined if "/" in name), None)
         if slashed is not None:
             raise InvalidRequirement(
-                "a combined level whose name has no slash", f"{slashed!r}", "A slash is for pairs.", level=slashed
+                f"Combined level {slashed!r} contains a slash.",
+                "Choose a name without a slash: it separates privacy and window.",
+                level=slashed,
             )
         self.offered()
 
@@ -200,27 +196,27 @@ class Levels:
         privacy, slash, window = pair.partition("/")
         if slash and privacy in self.privacy and window in self.window:
             return self.requirement(privacy, window)
-        names = f"{', '.join(self.combined)}, or " if self.combined else ""
+        names = (*self._pairs(), *self.combined)
         raise InvalidRequirement(
-            f"a level: {names}a word of privacy ({', '.join(self.privacy)}), a slash, and one of window "
-            f"({', '.join(self.window)})",
-            f"{pair!r}",
-            _WHERE_DECLARED,
+            f"Unknown level {pair!r}.",
+            did_you_mean(pair, names, f"Levels: {', '.join(names)}."),
             level=level,
         )
 
     def offered(self) -> dict[str, Requirement]:
         """Every level and what it stands for: all pairs, then the combined names."""
-        pairs = {f"{p}/{w}": self.requirement(p, w) for p in self.privacy for w in self.window}
+        pairs = {pair: self.choose(pair) for pair in self._pairs()}
         return {**pairs, **{name: self.choose(name) for name in self.combined}}
+
+    def _pairs(self) -> list[str]:
+        return [f"{privacy}/{window}" for privacy in self.privacy for window in self.window]
 
     def _pick(self, kind: str, name: str) -> Any:
         table: Mapping[str, object] = getattr(self, kind)
         if not isinstance(name, str) or name not in table:
             raise InvalidRequirement(
-                f"a {kind} level out of {', '.join(table)}",
-                f"{name!r}",
-                _WHERE_DECLARED,
+                f"Unknown {kind} level {name!r}.",
+                did_you_mean(str(name), table, f"Levels of {kind}: {', '.join(table)}."),
                 level=name,
             )
         return table[name]
@@ -253,23 +249,20 @@ class Population:
     def __init__(self, sizes: Mapping[Requirement, int], own: Mapping[Requirement, int] | None = None) -> None:
         if not isinstance(sizes, Mapping):
             raise InvalidPopulation(
-                "requirements and how many users hold each, as a mapping",
-                type(sizes).__name__,
+                f"A population must be a mapping from requirement to number of users, not {type(sizes).__name__}.",
                 "Write Population({Requirement(window=40, epsilon=1.0): 3000, …}).",
             )
         if not sizes:
             raise InvalidPopulation(
-                "at least one requirement class",
-                "none",
-                "Declare the requirements users may hold, with their numbers.",
+                "The population has no requirement class.",
+                "Declare the requirements that users may hold, with the number of users of each.",
             )
         for requirement, size in sizes.items():
             _check_class(requirement, size)
         if sum(map(int, sizes.values())) > MAX_USERS:  # of Python integers: it does not wrap
             raise InvalidPopulation(
-                f"at most {MAX_USERS} registered users in all classes together",
-                "more",
-                "Sums of counts and noise would not fit 64 bits: publish parts of them as streams of their own.",
+                f"The population has more than {MAX_USERS} registered users.",
+                "Split it into several streams: sums of counts and noise would not fit 64 bits.",
             )
         self.classes = tuple(sorted(sizes))
         self.sizes = frozen_ints([int(sizes[requirement]) for requirement in self.classes])
@@ -286,9 +279,8 @@ class Population:
             return self._index[requirement]
         except (KeyError, TypeError):
             raise InvalidPopulation(
-                "a requirement of this population",
-                f"{requirement!r}",
-                "See population.classes.",
+                f"The population has no class {requirement!r}.",
+                "population.classes lists all.",
                 requirement=requirement,
             ) from None
 
@@ -331,14 +323,14 @@ def _checked_own(own: object, sizes: Mapping[Requirement, int], classes: tuple[R
     """Return the own users per class, each from 0 to the size of the class."""
     if not isinstance(own, Mapping):
         raise InvalidPopulation(
-            "own users of each class as a mapping", type(own).__name__, "Leave it out if no user is in transition."
+            f"Own users must be a mapping from requirement to number, not {type(own).__name__}.",
+            "Leave it out if no user is in transition.",
         )
     for requirement, number in own.items():
         _check_class(requirement, number)
         if number > sizes.get(requirement, 0):
             raise InvalidPopulation(
-                f"at most {sizes.get(requirement, 0)} own users of {requirement!r}, the size of its class",
-                f"{number}",
+                f"{requirement!r} has {number} own users, more than the class has users ({sizes.get(requirement, 0)}).",
                 "Count those users of the class whose own requirement it is.",
                 requirement=requirement,
             )
@@ -348,8 +340,7 @@ def _checked_own(own: object, sizes: Mapping[Requirement, int], classes: tuple[R
 def _check_class(requirement: object, size: object) -> None:
     if not isinstance(requirement, Requirement):
         raise InvalidPopulation(
-            "a Requirement for each class",
-            type(requirement).__name__,
+            f"A class must be a Requirement, not {type(requirement).__name__}.",
             "Write Requirement(window=40, epsilon=1.0): 3000.",
             requirement=requirement,
         )
@@ -359,8 +350,7 @@ def _check_class(requirement: object, size: object) -> None:
         whole = -1
     if isinstance(size, bool) or not 0 <= whole <= MAX_USERS:
         raise InvalidPopulation(
-            f"a whole number of registered users, from 0 to {MAX_USERS}",
-            f"{size!r} for {requirement!r}",
+            f"The number of users of {requirement!r} must be from 0 to {MAX_USERS}, not {size!r}.",
             "Count the users registered with this requirement, present or not.",
             requirement=requirement,
         )

@@ -242,15 +242,16 @@ def check_value(name: str, value: Any) -> None:
     kinds = option_kinds()
     if name not in kinds:
         raise InvalidOption(
-            f"an option out of {', '.join(kinds)}",
-            repr(name),
-            did_you_mean(name, kinds, "Use one of these names."),
+            f"Unknown option {name!r}.",
+            did_you_mean(name, kinds, f"Options: {', '.join(kinds)}."),
             option=name,
             value=value,
         )
     if not kinds[name].takes(value):
-        remedy = "Write it in slots." if kinds[name].several else "Leave it out for the default."
-        raise InvalidOption(f"{name} to be {kinds[name]}", option_text(value), remedy, option=name, value=value)
+        remedy = "Give a number of slots." if kinds[name].several else "Leave it out for the default."
+        raise InvalidOption(
+            f"{name} must be {kinds[name]}; it is {option_text(value)}.", remedy, option=name, value=value
+        )
 
 
 def _complete(entry: Field[Any], annotation: Any) -> Kind:

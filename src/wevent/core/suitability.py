@@ -13,7 +13,7 @@ from wevent.core.limits import MAX_CELLS, MAX_SCALE
 from wevent.core.mechanism import Estimator, Mechanism
 from wevent.core.permit import WEIGHT_BITS
 from wevent.core.requirements import Requirement
-from wevent.core.settings import Options, check_value, option_text, option_values
+from wevent.core.settings import Options, check_value, option_values
 from wevent.errors import InvalidCells, InvalidOption
 
 
@@ -28,30 +28,50 @@ def check_options(row: Mechanism, options: Options) -> None:
     if row.local:
         _check_local(row, options)
     if options.threshold is not None and row.threshold != "scale":
-        raise _refuse("threshold", "for bd and ba only", options.threshold, f"Leave it out for {row.name}.")
+        raise _refuse(
+            "threshold",
+            f"Option threshold does not apply to {row.name}.",
+            options.threshold,
+            "Leave it out, or use bd or ba.",
+        )
     if row.tracks and (options.estimator == "sampling" or options.smoothing == "hold"):
         wrong = "estimator" if options.estimator == "sampling" else "smoothing"
-        raise _refuse(wrong, f"left out for {row.name}", getattr(options, wrong), "It weighs and filters, always.")
+        raise _refuse(
+            wrong,
+            f"Option {wrong} does not apply to {row.name}.",
+            getattr(options, wrong),
+            "Leave it out: the mechanism always weighs and filters.",
+        )
     if options.unbiased and not row.tracks:
-        raise _refuse("unbiased", f"False for {row.name}", True, "Sampling is what it is; use pft for this.")
+        raise _refuse("unbiased", f"Option unbiased does not apply to {row.name}.", True, "Leave it out, or use pft.")
     if options.anchors and not row.tracks:
-        raise _refuse("anchors", f"False for {row.name}", True, "Only what weighs and filters can use them: use pft.")
+        raise _refuse("anchors", f"Option anchors does not apply to {row.name}.", True, "Leave it out, or use pft.")
     if options.anchors and options.unbiased:
-        raise _refuse("anchors", "False with unbiased", True, "Classes always count alike, or now and then: say one.")
+        raise _refuse("anchors", "Options anchors and unbiased exclude each other.", True, "Choose one.")
     if options.cycle and not row.tracks:
         raise _refuse(
-            "cycle", f"left out for {row.name}", options.cycle, "Only what filters and plans learns it: use pft."
+            "cycle", f"Option cycle does not apply to {row.name}.", options.cycle, "Leave it out, or use pft."
         )
     if options.calendar and not options.cycle:
-        raise _refuse("calendar", "with a cycle only", options.calendar[:2], "Say how long a day is: cycle.")
+        raise _refuse(
+            "calendar",
+            "Option calendar needs option cycle.",
+            options.calendar[:2],
+            "Give the length of a day as cycle.",
+        )
     if any(after <= before for before, after in pairwise(options.calendar)):
-        raise _refuse("calendar", "with slots that increase", options.calendar[:2], "Days begin and end in turns.")
+        raise _refuse(
+            "calendar",
+            "The slots of calendar must increase.",
+            options.calendar[:2],
+            "List begin and end of each day in order.",
+        )
     if options.known_total is not None and options.neighbours != "replace":
         raise _refuse(
             "known_total",
-            "with neighbours='replace' only",
+            "Option known_total needs neighbours='replace'.",
             options.known_total,
-            "Under add_remove the total is what is protected: nobody may declare it.",
+            "Leave it out: add_remove protects the total.",
         )
 
 
@@ -79,11 +99,18 @@ def check_reach(
     """
     if cells > MAX_CELLS:
         raise InvalidCells(
-            f"at most {MAX_CELLS} cells", f"{cells}", "Publish parts of them as streams of their own.", cells=cells
+            f"A stream has at most {MAX_CELLS} cells, not {cells}.",
+            "Split the cells into several streams.",
+            cells=cells,
         )
     k = options.max_cells_per_user
     if k > cells:
-        raise _refuse("max_cells_per_user", f"to be at most {cells}, the number of cells", k, "Nobody is in more.")
+        raise _refuse(
+            "max_cells_per_user",
+            f"max_cells_per_user is {k}, but there are only {cells} cells.",
+            k,
+            f"Use at most {cells}.",
+        )
     if row.local:
         return  # reports, no noise
     if row.shared_budget:
@@ -97,24 +124,34 @@ def check_reach(
     if k > largest:
         raise _refuse(
             "max_cells_per_user",
-            f"to be at most {largest} for these requirements",
+            f"The noise for max_cells_per_user {k} does not fit 64 bits.",
             k,
-            "The noise for more would not fit 64 bits: let users be in fewer cells, or ask for larger epsilons.",
+            f"Use at most {largest} with these requirements, or larger epsilons.",
         )
 
 
-def _refuse(option: str, expected: str, value: Any, remedy: str) -> InvalidOption:
-    return InvalidOption(f"{option} {expected}", option_text(value), remedy, option=option, value=value)
+def _refuse(option: str, problem: str, value: Any, fix: str) -> InvalidOption:
+    return InvalidOption(problem, fix, option=option, value=value)
 
 
 def _check_local(row: Mechanism, options: Options) -> None:
     """In the local model a user sends one report, and reports are all there is."""
     if options.max_cells_per_user != 1:
         k = options.max_cells_per_user
-        raise _refuse("max_cells_per_user", f"1 for {row.name}", k, "In the local model a user sends one report.")
+        raise _refuse(
+            "max_cells_per_user",
+            f"{row.name} takes one cell per user, not {k}.",
+            k,
+            "Leave it out: in the local model a user sends one report.",
+        )
     if options.refund:
-        raise _refuse("refund", f"False for {row.name}", True, "Leave it out.")
+        raise _refuse("refund", f"Option refund does not apply to {row.name}.", True, "Leave it out.")
     for name in ("estimator", "smoothing"):
         value = getattr(options, name)
         if value is not None:
-            raise _refuse(name, f"left out for {row.name}", value, "In the local model reports are all there is.")
+            raise _refuse(
+                name,
+                f"Option {name} does not apply to {row.name}.",
+                value,
+                "Leave it out: the local model has reports only.",
+            )

@@ -112,8 +112,7 @@ def _contender(label: str, options: Mapping[str, Any] | None, secure: bool) -> C
     except UnknownMechanism as error:
         near = nearest(str(error.facts["name"]), known := (*error.facts["known"], *SIMULATED_ONLY), always=True)
         raise UnknownMechanism(
-            f"a mechanism or a peer out of {', '.join(known)}",
-            error.received,
+            error.problem,
             f"Did you mean {near!r}?",
             name=error.facts["name"],
             suggestion=near,

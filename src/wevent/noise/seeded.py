@@ -34,8 +34,7 @@ class SeededNoise:
             self._generator = np.random.default_rng(seed)
         except (TypeError, ValueError):
             raise InvalidOption(
-                "a seed: a whole number, at least 0, or several",
-                f"{seed!r}" if isinstance(seed, (int, float, str)) or seed is None else type(seed).__name__,
+                f"A seed must be one or several whole numbers from 0 on, not {seed!r:.100}.",
                 "Write SeededNoise(7).",
                 option="seed",
                 value=seed,

@@ -40,15 +40,13 @@ def register(mechanism: Mechanism) -> None:
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidOption(
-            "a wevent.Mechanism",
-            type(mechanism).__name__,
-            "Build one: see the how-to on own mechanisms.",
+            f"A mechanism must be a wevent.extend.Mechanism, not {type(mechanism).__name__}.",
+            "Build one as in the how-to on own mechanisms.",
             option="mechanism",
         )
     if mechanism.name in (*BUILT_IN, *SIMULATED_ONLY):
         raise InvalidOption(
-            "a name of its own for the mechanism",
-            f"{mechanism.name!r}, which is built in",
+            f"Mechanism name {mechanism.name!r} is built in.",
             "Choose another name.",
             option="name",
             value=mechanism.name,
@@ -74,17 +72,15 @@ def find_mechanism(name: str) -> Mechanism:
         return known[name]
     if isinstance(name, str) and name.partition(":")[0] in SIMULATED_ONLY:
         raise UnknownMechanism(
-            f"a mechanism that can publish, out of {', '.join(known)}",
-            f"{name!r}, a peer",
-            "Peers are only simulated, by wevent compare; publish with pft.",
+            f"Mechanism {name!r} is a baseline and cannot publish.",
+            "Use it with `wevent compare` only, or publish with pft.",
             name=name,
             suggestion="pft",
             known=tuple(known),
         )
     near = nearest(str(name), known, always=True)
     raise UnknownMechanism(
-        f"a mechanism out of {', '.join(known)}",
-        f"{name!r}",
+        f"Unknown mechanism {name!r}.",
         f"Did you mean {near!r}?",
         name=name,
         suggestion=near,

@@ -46,9 +46,8 @@ def randomize_nano(cell: Any, *, cells: int | Sequence[Any], budget: int) -> int
     answer = len(domain) if cell is None else int(domain.find(np.asarray([cell]))[0])
     if answer < 0:
         raise InvalidReports(
-            "a cell of the declared domain, or None for absent",
-            "another one",
-            "Check the cells of the stream.",
+            "The stream has no such cell.",
+            "Use a declared cell, or None for an absent user.",
             index=0,
         )
     return _randomize(answer, cells=len(domain), budget=budget, draw_bits=secrets.randbits)
@@ -69,17 +68,15 @@ def estimate(reports: Any, *, cells: int | Sequence[Any], epsilon: object) -> np
     answers = np.asarray(reports)
     if answers.ndim != 1 or (len(answers) and answers.dtype.kind not in "iu"):
         raise InvalidReports(
-            "one whole number per report",
-            f"shape {answers.shape}, type {answers.dtype}",
-            "Pass a list of reports.",
+            f"Reports must be a list of whole numbers, not of shape {answers.shape} and type {answers.dtype}.",
+            "Pass one number per report.",
             index=None,
         )
     bad = np.flatnonzero((answers < 0) | (answers > len(domain)))
     if len(bad):
         raise InvalidReports(
-            f"reports from 0 to {len(domain)}",
-            "one outside",
-            "Use the domain they were made with.",
+            f"A report is outside 0 to {len(domain)}.",
+            "Use the cells that the reports were made with.",
             index=int(bad[0]),
         )
     truth = response_probability(Requirement(1, epsilon).nano, len(domain)) / 2.0**64

@@ -186,8 +186,7 @@ class Publisher:
         """Refuse to go on after an interrupt while charges were being stored: nobody knows which of them are (spec 4)."""
         if self._torn:
             raise InvalidState(
-                "a publisher whose last slot was stored",
-                "one that was interrupted while it stored its charges",
+                "The publisher was interrupted while it stored its charges.",
                 "Restore it from its last state, or resume the journal.",
             )
 
@@ -231,7 +230,9 @@ class Publisher:
             InvalidCounts: as of `step`, and for what is no series of slots.
         """
         if not isinstance(slots, Iterable):
-            raise InvalidCounts("the counts of slot after slot", type(slots).__name__, "Give a list, or a generator.")
+            raise InvalidCounts(
+                f"slots must be an iterable of counts, not {type(slots).__name__}.", "Pass a list or a generator."
+            )
         return map(self.step, slots)
 
     def update(self, population: Population, *, turnover: int) -> None:
@@ -253,8 +254,7 @@ class Publisher:
         self.check_population(population)
         if type(turnover) is not int or turnover < 0:
             raise InvalidOption(
-                "turnover as a whole number from 0 on",
-                f"{turnover!r}",
+                f"turnover must be a whole number from 0 on, not {turnover!r}.",
                 "Pass the number of users who joined plus the number who left.",
                 option="turnover",
                 value=turnover,
@@ -314,8 +314,7 @@ class Publisher:
             if isinstance(error, UnknownMechanism):
                 raise
             raise InvalidState(
-                "a publisher's state whose parts fit together",
-                "one that contradicts itself",
+                "The parts of the publisher's state contradict each other.",
                 "Use the bytes of Publisher.state() unchanged.",
             ) from error
 
@@ -379,9 +378,8 @@ class Publisher:
         for requirement in population.classes:
             if requirement.window > widest or requirement.nano < smallest:
                 raise InvalidPopulation(
-                    f"classes within the declared window {widest} and epsilon {smallest / NANO:g}",
-                    f"{requirement!r}",
-                    "Declare it at the start (a class of size 0 is fine), or use a personalised mechanism.",
+                    f"{requirement!r} is outside the declared window {widest} and epsilon {smallest / NANO:g}.",
+                    "Declare the class at the start (size 0 is allowed), or use a personalised mechanism.",
                     requirement=requirement,
                 )
 
@@ -395,8 +393,7 @@ def _check_noise(noise: object) -> None:
     methods = (getattr(noise, name, None) for name in ("laplace", "binomial", "respond"))
     if noise is not None and (isinstance(noise, type) or not all(map(callable, methods))):
         raise InvalidOption(
-            "noise to be a source of noise",
-            f"{noise!r}" if isinstance(noise, (int, str)) else type(noise).__name__,
+            f"noise must be a noise source, not {type(noise).__name__}.",
             "Leave it out for secure noise; SeededNoise(7) is for simulation only.",
             option="noise",
             value=noise,
@@ -405,4 +402,7 @@ def _check_noise(noise: object) -> None:
 
 def _check_population(population: object) -> None:
     if not isinstance(population, Population):
-        raise InvalidPopulation("a Population", type(population).__name__, "Pass roster.population or Population({…}).")
+        raise InvalidPopulation(
+            f"A population must be a Population, not {type(population).__name__}.",
+            "Pass roster.population or Population({…}).",
+        )

@@ -78,7 +78,12 @@ class Release:
         Sampling and the age of a repeated release are not in them: for the truth ask `interval`.
         """
         if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
-            raise InvalidOption("a level between 0 and 1", f"{level!r}", "0.95 is common.", option="level", value=level)
+            raise InvalidOption(
+                f"The confidence level must be between 0 and 1, not {level!r}.",
+                "0.95 is common.",
+                option="level",
+                value=level,
+            )
         if self.noise is None or self.std_error is None:
             return None
         return interval_of(self.histogram, self.std_error, self.noise, level)
@@ -139,7 +144,10 @@ def to_columns(releases: Iterable[Release]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for release in releases if isinstance(releases, Iterable) else (releases,):
         if not isinstance(release, Release):
-            raise InvalidOption("releases", type(release).__name__, "Give what step() or run() returned.")
+            raise InvalidOption(
+                f"Releases must be Release objects, not {type(release).__name__}.",
+                "Pass the result of step() or run().",
+            )
         facts = release.to_dict()
         cells = len(facts["cells"])
         columns["cell"] += facts["cells"]

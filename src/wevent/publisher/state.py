@@ -51,7 +51,7 @@ def load(data: bytes) -> State:
         InvalidState: for foreign, damaged or newer bytes.
     """
     if not isinstance(data, (bytes, bytearray, memoryview)) or not bytes(data).startswith(_MAGIC):
-        raise _invalid("bytes that are not one")
+        raise _invalid("not the bytes of a state")
     body = bytes(data)[len(_MAGIC) :]
     try:
         number = msgspec.msgpack.decode(body)[0]
@@ -68,10 +68,9 @@ def population_of(rows: Iterable[tuple[int, int, int, int]]) -> Population:
     return Population({one: size for one, size, _ in classes}, {one: own for one, _, own in classes})
 
 
-def _invalid(received: str, **facts: Any) -> InvalidState:
+def _invalid(problem: str, **facts: Any) -> InvalidState:
     return InvalidState(
-        f"a publisher's state of format {FORMAT}",
-        received,
-        "Use the bytes of Publisher.state(); a newer state needs a newer wevent.",
+        f"Invalid publisher state: {problem}.",
+        "Use the bytes of Publisher.state() unchanged.",
         **facts,
     )

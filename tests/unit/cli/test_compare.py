@@ -83,7 +83,7 @@ def test_mechanisms_that_do_not_take_an_option_are_named():
     result = run("--unbiased", "--json", "--repeats", "1")
     assert [row["mechanism"] for row in json.loads(result.stdout)["mechanisms"]] == ["pft"]
     shown = run("--threshold", "std", "--repeats", "1").stderr
-    assert "Left out: pbd. Expected threshold for bd and ba only" in shown
+    assert "Left out: pbd. Option threshold does not apply to pbd." in shown
     assert "Left out: spas, rescuedp, fast, pegasus, adapub. Expected no options for a peer" in shown
 
 
@@ -135,17 +135,17 @@ def test_errors_per_slot_are_csv_if_the_name_says_so(tmp_path):
 def test_mistakes_end_in_one_sentence_and_exit_code_2(capsys):
     for arguments, message in (
         (["--mechanisms", "pdb"], "Did you mean"),
-        (["--mechanisms", "pbd:std"], "for bd and ba only"),
+        (["--mechanisms", "pbd:std"], "threshold does not apply to pbd"),
         (["--mechanisms", "pgeasus"], "Did you mean 'pegasus'?"),
         (["--mechanisms", "fast", "--refund"], "no options for a peer"),
         (["--mechanisms", "pbd:sdt"], "For example bd:std"),
-        (["--mechanisms", "lbu,pbd", "--refund"], "refund False for lbu"),
+        (["--mechanisms", "lbu,pbd", "--refund"], "refund does not apply to lbu"),
         (["--max-cells-per-user", "3"], "at most 2"),
-        (["--known-total", "200"], "with neighbours='replace' only"),
+        (["--known-total", "200"], "known_total needs neighbours"),
         (["--stream", "cosine"], "file:PATH"),
         (["--stream", "taxi", "--data", "nowhere"], "wevent ships no data"),
         (["--windows", "4,x"], "40,80,120"),
-        (["--epsilons", "0"], "an epsilon above 0"),
+        (["--epsilons", "0"], "Epsilon must be greater than 0"),
         (["--slot-length", "soon"], "5m"),
         (["--per-slot", "errors.txt"], "ending in .parquet, .csv"),
     ):

@@ -160,7 +160,7 @@ def test_a_change_of_one_person_says_it_too(run: RunCommand) -> None:
     assert "Warning: only one person holds window 9, epsilon 1. How many hold a requirement is public" in out
     code, _, err = run("users", "run.journal", "set", "new", "--level", "stritc")
     assert code == 2
-    assert "received 'stritc'. Use the words that are offered; they are declared in [levels]" in err
+    assert "Unknown level 'stritc'. Did you mean 'strict'?" in err
     for arguments in (("--level", "strict", "--window", "hour"), ("--window", "4"), ()):
         assert run("users", "run.journal", "set", "new", *arguments)[0] == 2
 

@@ -73,10 +73,10 @@ def published_stream(stream: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 BEFORE_PUBLISHING = {
     "a misspelt command": Mistake(("pubish",), "Expected a command; received 'pubish'. Did you mean 'publish'?"),
     "a misspelt option": Mistake(("publish", "events.csv", "--requirments", "users.csv"), "'--requirements'"),
-    "a misspelt mechanism": Mistake((*PUBLISH, "--mechanism", "pdb"), "received 'pdb'. Did you mean 'pbd'?"),
+    "a misspelt mechanism": Mistake((*PUBLISH, "--mechanism", "pdb"), "Unknown mechanism 'pdb'. Did you mean 'pbd'?"),
     "a peer": Mistake(
         (*PUBLISH, "--mechanism", "spas"),
-        "received 'spas', a peer. Peers are only simulated, by wevent compare; publish with pft.",
+        "Mechanism 'spas' is a baseline and cannot publish. Use it with `wevent compare` only, or publish with pft.",
     ),
     "nothing said": Mistake(("publish",), "inputs, cells, slot, journal, requirements, start and end must be set."),
     "only events": Mistake(
@@ -138,12 +138,16 @@ BEFORE_PUBLISHING = {
         replaced("users.csv", "window,epsilon", "window,eps"),
     ),
     "an epsilon of 0": Mistake(
-        PUBLISH, "users.csv, line 5: Expected an epsilon above 0", replaced("users.csv", "\n3,8,0.5", "\n3,8,0")
+        PUBLISH, "users.csv, line 5: Epsilon must be greater than 0", replaced("users.csv", "\n3,8,0.5", "\n3,8,0")
     ),
     "a negative epsilon": Mistake(
-        PUBLISH, "Expected an epsilon above 0 and at most 50", replaced("users.csv", "\n3,8,0.5", "\n3,8,-1")
+        PUBLISH, "Epsilon must be greater than 0 and at most 50", replaced("users.csv", "\n3,8,0.5", "\n3,8,-1")
     ),
-    "an epsilon in words": Mistake(PUBLISH, "received 'high'.", replaced("users.csv", "\n3,8,0.5", "\n3,8,high")),
+    "an epsilon in words": Mistake(
+        PUBLISH,
+        "Epsilon must be greater than 0 and at most 50, not 'high'.",
+        replaced("users.csv", "\n3,8,0.5", "\n3,8,high"),
+    ),
     "half a slot": Mistake(
         PUBLISH,
         "a whole number of slots, or a duration such as 24h; received '2.5'.",
@@ -154,12 +158,12 @@ BEFORE_PUBLISHING = {
     ),
     "a word that is not offered": Mistake(
         PUBLISH,
-        "Expected a privacy level out of High, Medium, Low; received 'Hihg'.",
+        "Unknown privacy level 'Hihg'. Did you mean 'High'?",
         written("users.csv", "user,privacy,window\n1,Hihg,Large\n"),
     ),
     "half a level": Mistake(
         PUBLISH,
-        "(High, Medium, Low), a slash, and one of window (Small, Medium, Large); received 'High'",
+        "Unknown level 'High'. Levels: High/Small, High/Medium,",
         written("users.csv", "user,level\n1,High\n"),
     ),
     "nobody in the requirements": Mistake(
@@ -299,7 +303,8 @@ AFTER_PUBLISHING = {
         "start a new epoch that declares it (publish --new-epoch --declare 400,0.5).",
     ),
     "a word of no table": Mistake(
-        ("users", "run.journal", "set", "3", "--privacy", "Secret", "--window", "Large"), "out of High, Medium, Low"
+        ("users", "run.journal", "set", "3", "--privacy", "Secret", "--window", "Large"),
+        "Levels of privacy: High, Medium, Low.",
     ),
     "another mechanism": Mistake((*PUBLISH, "--mechanism", "pba"), "('pft' in the journal, 'pba' now)"),
     "another slot length": Mistake(
@@ -358,9 +363,9 @@ POPULATION = wevent.Population({wevent.Requirement(4, 1): 3})
 IN_PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     "noise that is a seed": (lambda: wevent.Publisher(POPULATION, 2, noise=7), "SeededNoise(7) is for simulation only"),  # type: ignore[arg-type]
     "a population as a list": (lambda: wevent.Population([wevent.Requirement(4, 1)]), "Population"),  # type: ignore[arg-type]
-    "an epsilon of none": (lambda: wevent.Requirement(4, 0), "epsilon above 0"),
+    "an epsilon of none": (lambda: wevent.Requirement(4, 0), "Epsilon must be greater than 0"),
     "a misspelt mechanism": (lambda: wevent.Publisher(POPULATION, 2, "pdb"), "Did you mean 'pbd'"),
-    "a peer": (lambda: wevent.Publisher(POPULATION, 2, "fast"), "'fast', a peer. Peers are only simulated"),
+    "a peer": (lambda: wevent.Publisher(POPULATION, 2, "fast"), "Mechanism 'fast' is a baseline and cannot publish."),
     "events without a clock": (lambda: wevent.publish(EVENTS), "cells, slot, journal, requirements, start and end"),
     "releases from no file": (lambda: wevent.read_releases("nothing.ndjson"), "nothing.ndjson"),
     "a plan without people": (lambda: wevent.plan({}), "Write Population({"),  # type: ignore[arg-type]

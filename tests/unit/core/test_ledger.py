@@ -391,7 +391,7 @@ def test_as_many_charges_are_loaded_as_there_are_places(length: int) -> None:
     """One number for all would fit any number of places."""
     ledger = Ledger(BOTH)
     rows, _ = ledger.export()
-    with pytest.raises(InvalidState, match="bytes of charges"):
+    with pytest.raises(InvalidState, match="bytes do not fit"):
         ledger.load(BOTH, 1, (rows, np.ones(length, dtype=np.int64).tobytes()))
     assert ledger.spent().tolist() == [0, 0]
 

@@ -124,7 +124,7 @@ def test_as_many_users_as_sums_of_64_bits_can_take() -> None:
         with pytest.raises(InvalidPopulation, match=str(2**40)):
             Population(sizes)
     many = {Requirement(1, f"{1 + row}e-3"): np.int64(2**40) for row in range(40)}
-    with pytest.raises(InvalidPopulation, match="together"):
+    with pytest.raises(InvalidPopulation, match="64 bits"):
         Population(many)
 
 
@@ -134,9 +134,8 @@ def test_a_level_is_a_pair_of_words_or_a_name_of_its_own() -> None:
     assert list(levels.offered()) == ["High/day", "Low/day", "strict"]
     assert pickle.loads(pickle.dumps(levels)) == levels
     for wrong in ("High", "high/day", "day/High", "", "/", "Strict"):
-        with pytest.raises(InvalidRequirement, match=r"strict, or a word of privacy \(High, Low\)") as caught:
+        with pytest.raises(InvalidRequirement, match=r"Unknown level .*(Did you mean|High/day, Low/day, strict)"):
             levels.choose(wrong)
-        assert caught.value.remedy.endswith("they are declared in [levels] of the configuration file.")
 
 
 @pytest.mark.parametrize("combined", [{"x": "High"}, {"x": "High/Tiny"}, {"x/y": "High/Small"}, {"x": 3}])

@@ -48,7 +48,7 @@ def test_the_statement_says_all_of_them(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("refund", 1), ("neighbours", None), ("known_total", 1.0), ("round", "")])
 def test_a_value_of_another_kind_is_refused(name: str, value: Any) -> None:
-    with pytest.raises(InvalidOption, match=f"Expected {name} to be"):
+    with pytest.raises(InvalidOption, match=f"{name} must be"):
         check_value(name, value)
 
 

@@ -39,7 +39,7 @@ def test_declared_classes_count_without_members_and_after_they_left(mechanism: s
 def test_a_stricter_class_cannot_join_later(mechanism: str, stricter: Requirement) -> None:
     publisher = Publisher(Population({WIDE: 5, STRICT: 5}), 2, mechanism, noise=ScriptedNoise([]))
     before = publisher.state()
-    with pytest.raises(InvalidPopulation, match="Declare it at the start") as caught:
+    with pytest.raises(InvalidPopulation, match="Declare the class at the start") as caught:
         publisher.update(Population({WIDE: 5, stricter: 1}), turnover=1)
     assert caught.value.requirement == stricter
     assert publisher.state() == before

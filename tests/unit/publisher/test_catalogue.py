@@ -67,7 +67,7 @@ def test_the_name_of_a_peer_is_taken_and_cannot_publish() -> None:
         wevent.register(replace(BUILT_IN["pbu"], name="spas"))
     for written in catalogue.SIMULATED_ONLY:
         assert written not in wevent.mechanisms()
-        with pytest.raises(UnknownMechanism, match="Peers are only simulated, by wevent compare"):
+        with pytest.raises(UnknownMechanism, match="cannot publish"):
             catalogue.find_mechanism(written)
 
 

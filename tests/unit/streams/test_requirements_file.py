@@ -142,11 +142,10 @@ def test_a_duration_is_rounded_up_to_whole_slots_and_that_is_said(tmp_path: Path
         (",strict,,", r"line 6: The row has no id\."),
         ("a,strict,,", r"line 6: the id is in line 2 too"),
         ("é" * 129 + ",strict,,", r"line 6: No event can have this id\. .*at most 256 bytes"),
-        ("c,srtict,,", r"line 6: .*strict, or a word of privacy \(High, Low\).*\(Hour, Day\).*'srtict'\. "
-         r"Use the words that are offered; they are declared in \[levels\] of the configuration file"),
+        ("c,srtict,,", r"line 6: Unknown level 'srtict'\. Did you mean 'strict'\?"),
         ("c,strict,60,1", r"line 6: Level 'strict' stands beside other fields than the window and epsilon"),
         ("c,,Day,1", r"line 6: .*a whole number of slots, or a duration such as 24h.*'Day'"),
-        ("c,,60,99", r"line 6: .*an epsilon above 0 and at most 50.*'99'"),
+        ("c,,60,99", r"line 6: .*Epsilon must be greater than 0 and at most 50, not '99'"),
         ("c,strict", r"line 6 is no row"),
     ],
 )  # fmt: skip
