@@ -137,7 +137,7 @@ class UserRequirement(ReleasedClass, frozen=True):
 
 
 class HeldChoice(msgspec.Struct, frozen=True):
-    """Requirement that a user holds."""
+    """Requirement that a user holds, or will hold."""
 
     requirement: Annotated[UserRequirement, about("Last requested requirement.")]
     in_force_from: Annotated[int, about("First slot in which it is held, if the publisher keeps up.")]
@@ -145,12 +145,7 @@ class HeldChoice(msgspec.Struct, frozen=True):
     earlier_until: Annotated[int | None, about("First slot that no earlier choice protects as well; null without one.")]
     earlier_until_time: Annotated[datetime | None, about("Start of that slot.")]
     queued: Annotated[bool, about("True if it takes effect at the next slot boundary.")]
-
-
-class ChoiceResult(HeldChoice, frozen=True):
-    """Effect of a choice: the requirement that the user will hold."""
-
-    notes: Annotated[list[str], about("Further consequences, a sentence each.")]
+    notes: Annotated[list[str], about("Further consequences of a choice, a sentence each.")]
 
 
 class LeaveResult(msgspec.Struct, frozen=True):
@@ -270,16 +265,8 @@ class Problem(msgspec.Struct, frozen=True):
 Word = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
-class LevelBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An offered level: its name, or a word for privacy and one for the window."""
-
-    level: Annotated[Word | None, about("Name from /v1/levels, such as High/Small.")] = None
-    privacy: Annotated[Word | None, about("A word; with a window word.")] = None
-    window: Annotated[Word | None, about("A word; with a privacy word.")] = None
-
-
 class RequirementBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A requested requirement: a level; or words for privacy and window; or a window and an epsilon."""
+    """A requested requirement: a level; or words for privacy and window; or, with a token, a window and an epsilon."""
 
     level: Annotated[Word | None, about("Name from /v1/levels, such as High/Small.")] = None
     privacy: Annotated[Word | None, about("A word; with a window word.")] = None
@@ -287,8 +274,5 @@ class RequirementBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     epsilon: Annotated[float | Word | None, about("A number; with a window.")] = None
 
 
-WAYS: dict[type[LevelBody | RequirementBody], tuple[list[str], ...]] = {
-    LevelBody: (["level"], ["privacy", "window"]),
-    RequirementBody: (["level"], ["privacy", "window"], ["window", "epsilon"]),
-}
+REQUIREMENT_KEYS = (["level"], ["privacy", "window"], ["window", "epsilon"])
 """Keys that state a requirement: one of these groups."""

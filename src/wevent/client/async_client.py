@@ -34,7 +34,6 @@ from wevent.errors import InvalidOption, ServiceRefused
 from wevent.schemas import (
     BatchResult,
     BudgetTable,
-    ChoiceResult,
     HeldChoice,
     ImportResult,
     LeaveResult,
@@ -241,13 +240,13 @@ class AsyncClient:
         window: int | str | None = None,
         epsilon: float | str | None = None,
         dry_run: bool = False,
-    ) -> ChoiceResult:
+    ) -> HeldChoice:
         """Choose for a user: `level`, or `privacy` and `window` in words, or `window` and `epsilon` in numbers.
 
         With `dry_run` nothing changes, and the result is what would.
         """
         return await self._call(
-            ChoiceResult,
+            HeldChoice,
             "PUT",
             _user_path(user, "/requirement"),
             params={"dry_run": dry_run},

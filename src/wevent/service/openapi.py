@@ -86,10 +86,10 @@ def document(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         made = FastAPI.openapi(app)
         _, components = msgspec.json.schema_components(_KINDS, ref_template=_SCHEMAS)
-        for kind, ways in schemas.WAYS.items():
-            forbidden = {"not": {"type": "null"}}  # it counts as no key
-            one_of = [{"required": names, "properties": dict.fromkeys(names, forbidden)} for names in ways]
-            components[kind.__name__] |= {"oneOf": one_of}
+        forbidden = {"not": {"type": "null"}}  # it counts as no key
+        components["RequirementBody"]["oneOf"] = [
+            {"required": names, "properties": dict.fromkeys(names, forbidden)} for names in schemas.REQUIREMENT_KEYS
+        ]
         made["components"] = {"schemas": components, "securitySchemes": _SCHEMES}
         for path in made["paths"].values():
             for operation in path.values():

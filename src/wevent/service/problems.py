@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 import msgspec
 from fastapi import Response
 from fastapi.exceptions import RequestValidationError
 
 from wevent import errors
+from wevent.schemas import Problem
 from wevent.service.tokens import CredentialRefused, InvalidTokens
 
 PROBLEM = "application/problem+json"
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 RETRY_AFTER = {"Retry-After": "5"}  # seconds until a caller repeats a request that the service could not answer
 _MAX_SENTENCE = 1000  # characters: limits how much of a request is repeated
-_FACTS = ("key", "option", "column", "place", "line", "cells", "level", "parameter")
 
 
 class RequestError(errors.WeventError):
@@ -54,24 +53,11 @@ _KINDS: dict[type[errors.WeventError], tuple[int, Mapping[str, str], str | None]
 }
 """Status, headers and sentence by kind of error, the first that fits. None: the error's own sentence."""
 
-_PARAMETERS = {
-    "bool_parsing": "true or false",
-    "int_parsing": "a whole number",
-    "greater_than_equal": "at least {ge}",
-    "less_than_equal": "at most {le}",
-    "string_too_long": "at most {max_length} characters long",
-    "string_pattern_mismatch": "the number of a slot",  # no other text has a pattern
-}
-"""Allowed values of a parameter by pydantic's name of the mistake."""
 
-
-def problem(
-    status: int, detail: str, headers: Mapping[str, str] | None = None, facts: Mapping[str, Any] | None = None
-) -> Response:
+def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return a problem as a response."""
-    about = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    content = msgspec.json.encode({**about, **(facts or {})}, enc_hook=str)
-    return Response(content, status, dict(headers or {}), media_type=PROBLEM)
+    answer = Problem("about:blank", HTTPStatus(status).phrase, status, detail)
+    return Response(msgspec.json.encode(answer), status, headers, media_type=PROBLEM)
 
 
 def problem_of(error: Exception) -> Response:
@@ -80,22 +66,12 @@ def problem_of(error: Exception) -> Response:
         return problem(error.status, str(error), error.headers)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
-        place, name = str(first["loc"][0]), str(first["loc"][-1])
-        allowed = _PARAMETERS.get(first["type"], "another value").format_map(first.get("ctx", {}))
-        return problem(400, f"The {place} parameter {name} must be {allowed}. Correct it.", facts={"parameter": name})
+        place, name = first["loc"][0], first["loc"][-1]
+        return problem(400, f"The {place} parameter {name} is not valid. {first['msg']}.")
     assert isinstance(error, errors.WeventError)
     status, headers, sentence = next(found for kind, found in _KINDS.items() if isinstance(error, kind))
-    if sentence is not None:
-        return problem(status, sentence, headers)
-    facts = {name: _shorten(error.facts[name]) for name in _FACTS if error.facts.get(name) is not None}
-    return problem(status, _shorten(str(error)), headers, facts)
-
-
-def _shorten(value: Any) -> Any:
-    """Return a text, or each text of a list, without the middle if it is long."""
-    if isinstance(value, list | tuple):
-        return [_shorten(one) for one in value]
-    if not isinstance(value, str) or len(value) <= _MAX_SENTENCE:
-        return value
-    half = _MAX_SENTENCE // 2
-    return f"{value[:half]}…{value[-half:]}"
+    if sentence is None:
+        sentence, half = str(error), _MAX_SENTENCE // 2
+        if len(sentence) > _MAX_SENTENCE:
+            sentence = f"{sentence[:half]}…{sentence[-half:]}"
+    return problem(status, sentence, headers)

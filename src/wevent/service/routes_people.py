@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,7 +38,7 @@ router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depen
 own_router = APIRouter(tags=["me"], dependencies=[Depends(link_holder), Depends(check_parameters)])
 DryRun = Annotated[bool, Query(description="Return the effect and store nothing.")]
 _USER = [parameter("user", "path", "Id of the user, percent-encoded: a slash is %2F.", {"type": "string"})]
-_LEVEL, _REQUIREMENT = json_content(schemas.LevelBody), json_content(schemas.RequirementBody)
+_REQUIREMENT = json_content(schemas.RequirementBody)
 _NOT_EMPTY = {"type": "string", "minLength": 1}
 _FILE: dict[str, Any] = {
     CSV: {"schema": {**_NOT_EMPTY, "description": "user,level or user,privacy,window or user,window,epsilon."}},
@@ -64,19 +64,16 @@ User = Annotated[str, Depends(find_user)]
 
 @router.put(
     "/v1/users/{user}/requirement",
-    **described(schemas.ChoiceResult, 400, 415, 507, body=_REQUIREMENT, parameters=_USER),
+    **described(schemas.HeldChoice, 400, 415, 507, body=_REQUIREMENT, parameters=_USER),
 )
-@own_router.put("/v1/me/requirement", **described(schemas.ChoiceResult, 400, 415, 507, access="link", body=_LEVEL))
+@own_router.put("/v1/me/requirement", **described(schemas.HeldChoice, 400, 415, 507, access="link", body=_REQUIREMENT))
 async def set_requirement(request: Request, context: Context, user: User, dry_run: DryRun = False) -> Response:
     """Set a requirement: an offered level or its two words. With a token also a window and an epsilon."""
     media_type(request.headers, JSON)
     in_numbers = request.state.caller.link is None
-    kind: type[schemas.LevelBody | schemas.RequirementBody] = (
-        schemas.RequirementBody if in_numbers else schemas.LevelBody
-    )
-    body = msgspec.structs.asdict(decoded(await read_body(request), kind))
+    body = msgspec.structs.asdict(decoded(await read_body(request), schemas.RequirementBody))
     asked = Asked(**{name: str(value) for name, value in body.items() if value is not None})
-    if not asked.is_one_way:  # the registry's own sentence has the options of the command
+    if not asked.is_one_way or (asked.epsilon is not None and not in_numbers):
         numbers = "window (in slots, or a duration) with epsilon, or " if in_numbers else ""
         ways = f"The body must have level, or {numbers}window with privacy (words)."
         raise InvalidMembership(ways, "Give one of these; /v1/levels has the words.")
@@ -89,8 +86,9 @@ async def set_requirement(request: Request, context: Context, user: User, dry_ru
     assert force.terms is not None
     held = force.person.current
     assert held is not None, "the requirement was just queued"
-    choice = _choice(force.terms, held, force.slot, force.earlier_until, queued=not dry_run)
-    return json_answer(schemas.ChoiceResult(**msgspec.structs.asdict(choice), notes=_notes(force)))
+    return json_answer(
+        _choice(force.terms, held, force.slot, force.earlier_until, queued=not dry_run, notes=_notes(force))
+    )
 
 
 @router.get("/v1/users/{user}/requirement", **described(schemas.HeldChoice, 400, 404, parameters=_USER))
@@ -181,7 +179,7 @@ def _held_choice(journal: Journal, user: str, due_through: DueThrough) -> schema
 
 
 def _choice(
-    terms: Terms, held: Membership, first: int, earlier_until: int | None, *, queued: bool
+    terms: Terms, held: Membership, first: int, earlier_until: int | None, *, queued: bool, notes: Sequence[str] = ()
 ) -> schemas.HeldChoice:
     return schemas.HeldChoice(
         requirement=_requirement(held.key, held.level, terms),
@@ -190,6 +188,7 @@ def _choice(
         earlier_until=earlier_until,
         earlier_until_time=None if earlier_until is None else terms.slot_start(earlier_until),
         queued=queued,
+        notes=list(notes),
     )
 
 

@@ -360,6 +360,7 @@ class TestPeople:
         held = {
             "requirement": {"window": 4, "epsilon": 1, "level": None, "span": None},
             "in_force_from": 1,
+            "notes": [],
             "in_force_time": None,
             "earlier_until": None,
             "earlier_until_time": None,

@@ -54,15 +54,17 @@ class Service:
         return {"Authorization": f"Bearer {self.tokens[role]}"}
 
     def ask(self, method: str, path: str, role: str | None = "admin", **more: Any) -> httpx.Response:
-        """One call, in a loop of its own."""
+        """One call, in a loop of its own; pages need no journal that `opens`."""
         headers = {**(self.header(role) if role else {}), **more.pop("headers", {})}
-        return self.during(lambda client: client.request(method, path, headers=headers, **more))
+        opens = more.pop("opens", True)
+        return self.during(lambda client: client.request(method, path, headers=headers, **more), opens=opens)
 
-    def during(self, act: Callable[[httpx.AsyncClient], Awaitable[Any]]) -> Any:
+    def during(self, act: Callable[[httpx.AsyncClient], Awaitable[Any]], *, opens: bool = True) -> Any:
         """Whatever is done with a client while releases are followed."""
 
         async def running() -> Any:
-            await self.context.feed.open()
+            if opens:
+                await self.context.feed.open()
             transport = httpx.ASGITransport(self.app)
             async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
                 return await act(client)

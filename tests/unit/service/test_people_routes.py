@@ -46,7 +46,7 @@ def test_somebody_new_holds_what_they_choose(service: Service) -> None:
     assert service.ask("GET", "/v1/users/ann/requirement", "enrol").status_code == 404
     assert put(service, "ann", {"level": "High/Small"}).status_code == 200
     held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
-    assert held == {**expected, "queued": True}
+    assert held == {**expected, "queued": True, "notes": []}
     apply(service)
     held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
     assert (held["in_force_from"], held["earlier_until"], held["queued"]) == (SLOTS + 1, None, False)
@@ -80,7 +80,10 @@ def test_a_change_is_active_at_once_and_the_earlier_choice_for_its_own_window(se
     assert (told["in_force_from"], told["earlier_until"]) == (NEXT, NEXT - 1 + 8)
     assert told["earlier_until_time"] == format_time(ORIGIN_US + (NEXT + 6) * 60 * SECOND_US)
     held = service.ask("GET", "/v1/users/1/requirement", "enrol").json()
-    assert {name: told[name] for name in held if name != "queued"} | {"queued": True} == held
+    assert {name: told[name] for name in held if name not in ("queued", "notes")} | {
+        "queued": True,
+        "notes": [],
+    } == held
     assert put(service, "0", {"window": 8, "epsilon": "0.5"}).json()["earlier_until"] == NEXT - 1 + 4
     rounded = put(service, "2", {"window": "210s", "epsilon": 0.5}).json()
     assert "no whole number of slots" in rounded["notes"][0]
