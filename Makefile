@@ -122,14 +122,14 @@ $(DEMO)/.stamp: pyproject.toml | system
 	@touch $@
 
 .PHONY: demo
-demo: $(DEMO)/.stamp ## Publish an example stream into demo/, audit it, compare all mechanisms, draw a picture
+demo: $(DEMO)/.stamp ## Publish an example stream into demo/, verify it, compare all mechanisms, draw a picture
 	@rm -rf demo
 	@echo && echo "1. An example stream:  wevent init demo"
 	@$(DEMO)/bin/wevent init demo
 	@echo && echo "2. Publish it:  wevent publish --config demo/wevent.toml"
 	@$(DEMO)/bin/wevent publish --config demo/wevent.toml
-	@echo && echo "3. Re-check every window of every user:  wevent audit demo/run.journal"
-	@$(DEMO)/bin/wevent audit demo/run.journal
+	@echo && echo "3. Re-check every window of every user:  wevent verify demo/run.journal"
+	@$(DEMO)/bin/wevent verify demo/run.journal
 	@echo && echo "4. Every mechanism against the truth of an invented city:  wevent demo --plot demo/demo.png"
 	@$(DEMO)/bin/wevent demo --plot demo/demo.png $(ARGS)
 
@@ -220,8 +220,8 @@ soak: $(VENV)/.stamp | strace postgresql ## Many examples, whole lives, pairs of
 	@$(VENV)/bin/python -m tests.mutants --jobs $(WORKERS) --out docs/results/mutants.md
 
 .PHONY: audit
-audit: $(VENV)/.stamp ## Challenge every mechanism with all its options, count false alarms, look for the bugs of the zoo; writes docs/results/
-	@$(VENV)/bin/python -m tests.challenges $(ARGS)
+audit: $(VENV)/.stamp ## Audit every mechanism with all its options, count false alarms, look for the bugs of the zoo; writes docs/results/
+	@$(VENV)/bin/python -m tests.audits $(ARGS)
 	@$(VENV)/bin/python -m tests.zoo --seconds 60 --out docs/results/zoo.md
 
 .PHONY: clean

@@ -18,7 +18,7 @@ from wevent.outputs.text_output import NDJSON, FileOutput
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
 from wevent.streams.source import SlotCounts
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 SLOTS = int(os.environ.get("WEVENT_ENDLESS_SLOTS", "1000000"))
 CLASSES = [(window, nano) for window in (40, 80, 120) for nano in (600_000_000, 800_000_000, 1_000_000_000)]
@@ -84,7 +84,7 @@ def main() -> None:
                     }
                 )
         begun, used = time.perf_counter(), time.process_time()
-        found = audit_journal(path)
+        found = verify_journal(path)
         seconds, worked = time.perf_counter() - begun, time.process_time() - used
     notes = [
         f"Audit of {found.slots} slots: {seconds:.1f} s ({worked:.1f} s of CPU), {len(found.violations)} finding "

@@ -189,7 +189,7 @@ def resume(tree: Path, folder: Path, size: int) -> Measured:
 
 def verify(tree: Path, folder: Path, size: int) -> Measured:
     """Re-check a journal of many users."""
-    return run(tree, "audit", str(registered(tree, folder, size) / "run.journal"), number=size)
+    return run(tree, "verify", str(registered(tree, folder, size) / "run.journal"), number=size)
 
 
 def change(tree: Path, folder: Path, size: int) -> Measured:

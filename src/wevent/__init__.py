@@ -1,6 +1,6 @@
 """wevent: live histograms of user event streams under personalised w-event differential privacy.
 
-The verbs of the command line are functions here: `publish`, `audit`, `challenge`, `compare`, `plan`; `open_journal` reads.
+Commands are functions here: `publish`, `compare`, `plan`, `verify_journal`, `audit_mechanism`. `open_journal` reads.
 A name is imported when it is first asked for: the command line starts, and can be interrupted, before numpy is loaded.
 """
 
@@ -38,7 +38,7 @@ from wevent.errors import (
 )
 
 if TYPE_CHECKING:
-    from wevent.auditing.challenging import challenge
+    from wevent.auditing.mechanism_audit import audit_mechanism
     from wevent.core.estimators import Sampling, Weighting
     from wevent.core.filter import Filter, Hold
     from wevent.core.mechanism import (
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from wevent.publisher.release import Release, to_columns
     from wevent.publishing.session import RunReport, publish
     from wevent.settings import RunOptions
-    from wevent.verification import audit_journal as audit
+    from wevent.verification import verify_journal
 
 __version__ = "0.1.0"
 
@@ -138,8 +138,7 @@ __all__ = [
     "UnknownMechanism",
     "Weighting",
     "WeventError",
-    "audit",
-    "challenge",
+    "audit_mechanism",
     "compare",
     "local",
     "mechanisms",
@@ -150,11 +149,12 @@ __all__ = [
     "redeem",
     "register",
     "to_columns",
+    "verify_journal",
 ]
 
 _HOMES = {
-    "wevent.verification": ("audit",),
-    "wevent.auditing.challenging": ("challenge",),
+    "wevent.verification": ("verify_journal",),
+    "wevent.auditing.mechanism_audit": ("audit_mechanism",),
     "wevent.core.estimators": ("Sampling", "Weighting"),
     "wevent.core.mechanism": (
         "Budgets",
@@ -190,7 +190,6 @@ _HOMES = {
     "wevent.publishing.session": ("RunReport", "publish"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_NAMED_THERE = {"audit": "audit_journal"}
 
 
 def __getattr__(name: str) -> Any:
@@ -199,7 +198,7 @@ def __getattr__(name: str) -> Any:
     if name == "local":
         found: Any = importlib.import_module("wevent.publisher.local_model")
     else:
-        found = getattr(importlib.import_module(_HOME_OF[name]), _NAMED_THERE.get(name, name))
+        found = getattr(importlib.import_module(_HOME_OF[name]), name)
     globals()[name] = found
     return found
 

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from wevent.auditing.challenged import challenged
+from wevent.auditing.audit_subject import build_subject
 from wevent.auditing.exact import audit_exactly, variants
 from wevent.auditing.exact.cases import SEARCHED, SEARCHED_LOCAL, TINY, TINY_LOCAL, responds
 from wevent.auditing.exact.enumeration import Enumeration
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_no_transcript_is_found_that_breaks_it(mechanism: str) -> None:
-    findings = audit_exactly(challenged(mechanism), seconds=SECONDS, seed=7, tiny=SECONDS > 0)
+    findings = audit_exactly(build_subject(mechanism), seconds=SECONDS, seed=7, tiny=SECONDS > 0)
     assert [(finding.requirement, finding.witness) for finding in findings if finding.broken] == []
     used = [finding.shown / finding.requirement.epsilon for finding in findings]
     assert max(used) > (0.99 if mechanism in TIGHT else 0.87)  # what finds nothing would pass everything
@@ -34,7 +34,7 @@ def test_no_transcript_is_found_that_breaks_it(mechanism: str) -> None:
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_options_keep_it_too(name: str) -> None:
     for options in variants(name):
-        subject = challenged(name, **options)
+        subject = build_subject(name, **options)
         worlds = SEARCHED_LOCAL[1:2] if responds(subject) else SEARCHED[1:2]
         findings = audit_exactly(subject, seconds=SECONDS / 10, seed=7, tiny=False, worlds=worlds)
         assert [(options, finding.witness) for finding in findings if finding.broken] == []
@@ -42,7 +42,7 @@ def test_options_keep_it_too(name: str) -> None:
 
 
 def test_all_transcripts_of_a_tiny_case_keep_it(mechanism: str) -> None:
-    subject = challenged(mechanism)
+    subject = build_subject(mechanism)
     population, cells, _ = (TINY_LOCAL if responds(subject) else TINY)[0]
     case = Case(subject, population, cells, 0)
     tree = Enumeration(case, np.zeros((len(population.classes), cells), dtype=np.int64))

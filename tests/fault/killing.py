@@ -25,7 +25,7 @@ from wevent.outputs import StreamOutput, open_output
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing import loop
 from wevent.publishing.loop import Publication, Running
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 STEPS = (
     "stepped", "written ahead", "began", "slots stored", "version stored", "position stored", "committed", "emitted",
@@ -109,7 +109,7 @@ class Rounds:
                     raise Broken(f"slot {record.slot} was charged to nobody")
         if violated_windows([charges_of(self._seen[slot]) for slot in sorted(self._seen)]):
             raise Broken("a window was overspent")
-        report = audit_journal(self.path)
+        report = verify_journal(self.path)
         if not report.ok:
             raise Broken(f"audit: {report.violations[0]}")
 

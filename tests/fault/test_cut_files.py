@@ -69,7 +69,7 @@ def stopped(child: subprocess.Popen[str]) -> str:
 
 def assert_only_end_missing(folder: Path) -> None:
     """The journal itself is whole, and the witness shows that there was more."""
-    done = call(folder, "audit", "run.journal", "--json")
+    done = call(folder, "verify", "run.journal", "--json")
     (found,) = json.loads(done.out)["violations"]
     assert (done.code, found["slot"]) == (1, 21)
     assert "shows slot 22, and the journal ends with 20" in found["problem"]
@@ -95,7 +95,7 @@ def test_a_cut_witness_stops_it(used: Path, size: int) -> None:
         os.truncate(used / "run.journal.witness", size)
         assert SENTENCE in stopped(child)
     assert slots_of(used / "out.ndjson") == list(range(1, 23))
-    assert call(used, "audit", "run.journal").code == 0
+    assert call(used, "verify", "run.journal").code == 0
     assert publish(used, 25, "--released-through", "22").code == 0
     assert slots_of(used / "out.ndjson") == list(range(1, 26))
 
@@ -113,7 +113,7 @@ def test_what_is_written_after_a_cut_does_not_hide_it(used: Path) -> None:
     assert slots_of(used / "out.ndjson") == list(range(1, 23))
     assert publish(used, 25, "--released-through", "22").code == 0
     assert slots_of(used / "out.ndjson") == list(range(1, 26))
-    assert call(used, "audit", "run.journal").code == 0
+    assert call(used, "verify", "run.journal").code == 0
 
 
 def test_cut_shared_memory_stops_it_and_nothing_is_lost(used: Path) -> None:
@@ -123,7 +123,7 @@ def test_cut_shared_memory_stops_it_and_nothing_is_lost(used: Path) -> None:
     assert slots_of(used / "out.ndjson") == list(range(1, 23))
     assert publish(used, 25).code == 0
     assert slots_of(used / "out.ndjson") == list(range(1, 26))
-    assert call(used, "audit", "run.journal").code == 0
+    assert call(used, "verify", "run.journal").code == 0
 
 
 def test_other_commands_and_checkpoints_are_no_cut(used: Path) -> None:
@@ -135,7 +135,7 @@ def test_other_commands_and_checkpoints_are_no_cut(used: Path) -> None:
                 ("users", "run.journal", "set", "7", "--window", "4", "--epsilon", "0.5"),
                 ("users", "run.journal", "add", "new", "--window", "4", "--epsilon", "0.5"),
                 ("backup", "run.journal", "copy.journal"),
-                ("audit", "run.journal"),
+                ("verify", "run.journal"),
                 ("status", "run.journal"),
             )
         ]
@@ -152,4 +152,4 @@ def test_other_commands_and_checkpoints_are_no_cut(used: Path) -> None:
         child.terminate()
         assert child.wait(timeout=PATIENCE_S) == 0
     assert slots_of(used / "out.ndjson") == list(range(1, slot + 1))
-    assert call(used, "audit", "run.journal").code == 0
+    assert call(used, "verify", "run.journal").code == 0

@@ -31,7 +31,7 @@ from wevent.publishing.shutdown import Stop
 from wevent.publishing.staleness import settle_stale
 from wevent.settings import RestoreOptions
 from wevent.streams.clock import SlotClock
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +104,7 @@ class TestDisk:
         end = drawn + 48
         journal.close()
         output.close()
-        assert audit_journal(path).ok
+        assert verify_journal(path).ok
         publish(path, end)
         assert_once(path, end)
 
@@ -121,7 +121,7 @@ class TestDisk:
             finally:
                 os._exit(70)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-        assert audit_journal(path).ok
+        assert verify_journal(path).ok
         publish(path, 600)
         assert_once(path, 600)
 
@@ -192,7 +192,7 @@ class TestDisk:
             publish(path, 14, out=f"{'x' * 300}.ndjson")
         with pytest.raises(StorageFailed, match="Make the folder first"):
             publish(path, 14, out="no/folder/out.ndjson")
-        assert audit_journal(path).ok
+        assert verify_journal(path).ok
 
 
 class TestDamage:
@@ -205,7 +205,7 @@ class TestDamage:
         with pytest.raises(InvalidJournal, match="is damaged"):
             publish(path, 401)
         with pytest.raises(InvalidJournal):
-            audit_journal(path)
+            verify_journal(path)
 
     def test_a_flipped_bit_in_a_stored_slot_is_no_longer_published_from(self, path: Path) -> None:
         with SqliteJournal(path) as journal:
@@ -216,7 +216,7 @@ class TestDamage:
         path.write_bytes(data.replace(link, bytes([link[0] ^ 1]) + link[1:]))
         with pytest.raises(InvalidJournal, match="is damaged"):
             publish(path, 13)
-        assert not audit_journal(path).ok
+        assert not verify_journal(path).ok
 
     def test_a_flipped_bit_in_a_stored_text(self, path: Path) -> None:
         with SqliteJournal(path) as journal:
@@ -305,12 +305,12 @@ class TestStaleBackup:
         copy = self.backup(path)
         with pytest.raises(StaleJournal, match="--released-through"):
             publish(copy, 25, out="other.ndjson")
-        assert audit_journal(copy).ok
+        assert verify_journal(copy).ok
 
     def test_slots_released_elsewhere_are_charged_and_never_drawn(self, path: Path) -> None:
         copy = self.backup(path)
         publish(copy, 40, released=20)
-        assert audit_journal(copy).ok
+        assert verify_journal(copy).ok
         with SqliteJournal(copy) as journal:
             records = list(journal.releases())
             kinds = [record.kind for record in records]
@@ -377,7 +377,7 @@ class TestStaleBackup:
             lived += [charges(record) for record in restored.releases(through + 1)]
         assert len(lived) == through + 40
         assert not violated_windows(lived)
-        assert audit_journal(copy).ok
+        assert verify_journal(copy).ok
 
 
 class TestSignals:
@@ -498,7 +498,7 @@ def assert_once(path: Path, end: int) -> None:
         assert [record.slot for record in journal.releases()] == list(range(1, end + 1))
         assert all(csv_lines(record) for record in journal.releases())
     assert path.with_name("out.ndjson").read_bytes() == expected
-    assert audit_journal(path).ok
+    assert verify_journal(path).ok
 
 
 def charges(record: Any) -> dict[tuple[int, int], tuple[int, int]]:

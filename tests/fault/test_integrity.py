@@ -254,7 +254,7 @@ COMMANDS = (
     ("users", "run.journal", "set", "9", "--window", "4", "--epsilon", "0.5", "--dry-run"),
     ("levels", "run.journal"),
     ("users", "run.journal", "set", "8", "--window", "4", "--epsilon", "0.5"),
-    ("audit", "run.journal"),
+    ("verify", "run.journal"),
     ("backup", "run.journal", "copy.journal", "--force"),
 )
 
@@ -274,7 +274,7 @@ def test_flipped_bits_end_in_one_sentence(used: Path) -> None:
         done = call(used, *command)  # a traceback would fail here
         codes.add(done.code)
         assert done.err.count("Error:") == (1 if done.code == 2 else 0), done
-        assert done.code in ((0, 1, 2) if command[0] == "audit" else (0, 2)), done
+        assert done.code in ((0, 1, 2) if command[0] == "verify" else (0, 2)), done
     assert {0, 2} <= codes
 
 

@@ -202,4 +202,4 @@ def test_events_that_cannot_be_read_any_more_are_lost_and_stop_nothing(folder: P
     assert done.err.count("cannot be read any more") == 1
     assert rejected(done) == 0
     assert "Traceback" not in done.err
-    assert run(folder, "audit", "run.journal").code == 0
+    assert run(folder, "verify", "run.journal").code == 0

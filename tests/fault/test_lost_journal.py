@@ -111,7 +111,7 @@ def test_starting_over_says_so_and_keeps_the_mark(used: Path, lose: Callable[[Pa
     assert slots_of(used / "new.ndjson") == list(range(1, 23))
     statement = json.loads(run(used, "status", "run.journal", "--statement").out)
     assert statement["unsafe"] == ["started over"]
-    assert json.loads(run(used, "audit", "run.journal", "--json").out)["unsafe"] == ["started over"]
+    assert json.loads(run(used, "verify", "run.journal", "--json").out)["unsafe"] == ["started over"]
     after = read_witness(used / "run.journal.witness")
     assert after.committed == 22
     assert after.earlier == ((mark.journal, 20),)
@@ -265,7 +265,7 @@ class TestFirstRun:
         assert statement["stream"] == "default"
         assert [one["classes"] for one in statement["epochs"]] == [[{"window": 3, "epsilon": 1.0}]]
         assert len(json.loads(run(folder, "users", "run.journal", "list", "--json").out)["users"]) == 2
-        assert run(folder, "audit", "run.journal").code == 0
+        assert run(folder, "verify", "run.journal").code == 0
 
     def test_a_mistake_leaves_no_file(self, folder: Path) -> None:
         assert publish(folder, 5, "--mechanism", "pbx").code == 2
@@ -292,7 +292,7 @@ class TestFirstRun:
             main(("publish", "events.csv", *CLOCK, *PEOPLE, *arguments, "--user-column", "person"))
         assert caught.value.code == 2
         assert next_writer[0].code == 0
-        assert run(folder, "audit", "run.journal").code == 0
+        assert run(folder, "verify", "run.journal").code == 0
         assert publish(folder, 6).code == 0
         assert slots_of(folder / "out.ndjson") == [1, 2, 3, 4, 5, 6]
         capfd.readouterr()
@@ -309,7 +309,7 @@ def test_a_failed_epoch_changes_nothing(used: Path, fault: tuple[str, str]) -> N
     assert publish(used, 24, *others).code == 0
     assert json.loads(run(used, "status", "run.journal", "--json").out)["epoch"] == 2
     assert len(json.loads(run(used, "users", "run.journal", "list", "--json").out)["users"]) == 61
-    assert run(used, "audit", "run.journal").code == 0
+    assert run(used, "verify", "run.journal").code == 0
 
 
 def test_a_killed_epoch_changes_nothing(used: Path) -> None:

@@ -87,7 +87,7 @@ class Stream:
             Path("run.journal.witness").unlink()
 
     def audit(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self("audit", "run.journal", "--json")[1])["violations"]
+        found: list[dict[str, Any]] = json.loads(self("verify", "run.journal", "--json")[1])["violations"]
         return found
 
     def charges(self) -> dict[int, dict[Key, int]]:
@@ -420,7 +420,7 @@ class TestAuditOfHonestJournals:
             terms = journal.head().epoch.terms
         with SqliteJournal("empty.journal", write=True) as journal:
             journal.begin(terms)
-        code, _, err = stream("audit", "empty.journal")
+        code, _, err = stream("verify", "empty.journal")
         assert code == 0, err
 
     def test_rows_dropped_at_the_boundary_of_a_wider_epoch(self, stream: Stream) -> None:

@@ -53,7 +53,7 @@ TOO_LONG = {
     "config": (*PUBLISH, "--config", f"{LONG}.toml"),
     "status": ("status", LONG),
     "releases": ("releases", LONG),
-    "audit": ("audit", LONG),
+    "verify": ("verify", LONG),
     "users": ("users", LONG, "list"),
     "users add": ("users", LONG, "add", "n", "--window", "4", "--epsilon", "0.5"),
     "backup": ("backup", LONG, "copy.journal"),

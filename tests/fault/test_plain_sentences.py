@@ -28,8 +28,8 @@ from tests.support.commands import (
 )
 
 COMMANDS = {
-    "audit": ("audit", "run.journal"),
-    "audit --json": ("audit", "run.journal", "--json"),
+    "verify": ("verify", "run.journal"),
+    "verify --json": ("verify", "run.journal", "--json"),
     "status": ("status", "run.journal"),
     "statement": ("status", "run.journal", "--statement"),
     "releases": ("releases", "run.journal"),
@@ -87,7 +87,7 @@ def test_a_verdict_does_not_depend_on_the_reader(used: Path) -> None:
         database.execute("UPDATE slots SET chain = zeroblob(32) WHERE slot = 2")
     reading, writing = os.pipe()
     os.close(reading)
-    assert run(used, "audit", "run.journal", stdout=writing).code == 1
+    assert run(used, "verify", "run.journal", stdout=writing).code == 1
     os.close(writing)
 
 
@@ -112,7 +112,7 @@ def test_a_closed_standard_output(used: Path, command: tuple[str, ...]) -> None:
     done = subprocess.run(shell, shell=True, cwd=used, env=environment, capture_output=True, text=True, check=False)
     assert_plain(Done(done.returncode, "", done.stderr))
     assert "standard output" in done.stderr.lower()
-    assert call(used, "audit", "run.journal").code == 0
+    assert call(used, "verify", "run.journal").code == 0
 
 
 def test_a_closed_standard_output_that_nothing_is_printed_to(used: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_first_start_without_room(folder: Path, most: int) -> None:
     assert again.code == 0, again
     assert (folder / "out.ndjson").read_bytes().startswith(seen)
     assert slots_of(folder / "out.ndjson") == [1, 2, 3, 4, 5, 6, 7]
-    assert call(folder, "audit", "run.journal").code == 0
+    assert call(folder, "verify", "run.journal").code == 0
 
 
 def test_files_after_live_lines_and_live_lines_after_files(folder: Path) -> None:
@@ -162,7 +162,7 @@ def test_files_after_live_lines_and_live_lines_after_files(folder: Path) -> None
     _, err = child.communicate(event(241, 1) + close(300), timeout=PATIENCE_S)
     assert child.returncode == 0, err
     assert slots_of(folder / "out.ndjson") == [1, 2, 3, 4, 5]
-    assert call(folder, "audit", "run.journal").code == 0
+    assert call(folder, "verify", "run.journal").code == 0
 
 
 @pytest.mark.parametrize("journal", [":memory:", "."])

@@ -15,7 +15,7 @@ import pytest
 from tests.support.commands import call, publish, write_stream
 
 NOBODY = 65534
-COMMANDS = (("audit", "run.journal"), ("status", "run.journal"), ("releases", "run.journal"))
+COMMANDS = (("verify", "run.journal"), ("status", "run.journal"), ("releases", "run.journal"))
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_log_that_cannot_be_read_is_told(folder: Path) -> None:
         assert out == ""
         assert "write-ahead log" in err
         assert "damaged" not in err
-    assert call(folder, "audit", "run.journal").code == 0
+    assert call(folder, "verify", "run.journal").code == 0
 
 
 @pytest.mark.parametrize("link", ["link.journal", "sub/link.journal"])
@@ -112,11 +112,11 @@ def test_a_crashed_journal_through_a_link(folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "link.journal").symlink_to(path)
     assert call(folder, "status", "sub/link.journal").code == 0
-    assert call(folder, "audit", "sub/link.journal").code == 0
+    assert call(folder, "verify", "sub/link.journal").code == 0
 
 
 def test_a_name_with_signs_that_mean_something_elsewhere(folder: Path) -> None:
     odd = folder / "a?b#c%20 d.journal"
     shutil.copy(folder / "run.journal", odd)
     odd.chmod(0o644)
-    assert [code for code, _, _ in as_nobody(folder, ("audit", odd.name), ("status", odd.name))] == [0, 0]
+    assert [code for code, _, _ in as_nobody(folder, ("verify", odd.name), ("status", odd.name))] == [0, 0]

@@ -86,7 +86,7 @@ def assert_whole(folder: Path, before: list[bytes]) -> None:
     assert done.code == 0, done
     assert released(folder)[:20] == before
     assert slots_of(folder / "out.ndjson") == list(range(1, 26))
-    assert call(folder, "audit", "run.journal").code == 0
+    assert call(folder, "verify", "run.journal").code == 0
 
 
 def missing(journal: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_left_over_write_ahead_log_is_not_replayed_over_the_backup(folder: Pat
     assert (facts["backup_through"], facts["released_through"], facts["in_doubt_through"]) == (5, 30, None)
     assert any(one.endswith("live.journal.replaced-1-wal") for one in facts["put_aside"])
     assert not (folder / "live.journal-wal").exists()
-    assert call(folder, "audit", "live.journal").code == 0
+    assert call(folder, "verify", "live.journal").code == 0
     assert "slot 30" in call(folder, "status", "live.journal").out
 
 
@@ -174,7 +174,7 @@ def test_changes_after_the_backup_are_lost_although_the_side_file_is_there(folde
     assert (facts["in_doubt_through"], facts["silent_through"], facts["changes_lost"]) == (28, None, True)
     assert publish(folder, 25).code == 2
     assert publish(folder, 25, "--accept-lost-changes").code == 0
-    assert call(folder, "audit", "run.journal").code == 0
+    assert call(folder, "verify", "run.journal").code == 0
 
 
 def test_it_needs_the_last_slot_and_says_where_to_find_it(folder: Path) -> None:

@@ -27,7 +27,7 @@ from wevent.publishing.loop import Publication, Running
 from wevent.publishing.staleness import settle_stale
 from wevent.settings import RestoreOptions
 from wevent.streams.source import SlotCounts
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 BASES = ("pft", "unregistered users", "backup")
 TABLES = ("head", "slots", "facts", "epochs", "blobs", "state", "changes", "restores", "members")
@@ -170,7 +170,7 @@ def _set_value(path: Path, table: int, row: int, column: int, kind: int, value: 
 
 def _audit(path: Path) -> bool:
     with refusals():
-        report = audit_journal(path)
+        report = verify_journal(path)
         assert all(str(finding).isprintable() for finding in report.violations)
         return report.ok
     return False

@@ -142,7 +142,7 @@ BROKEN: dict[str, tuple[Any, Any, str, Any]] = {
     "a promise that nobody can keep": (requirement_files, requirements_file, "Requirement", lambda w, e: Kept((w, 1))),
     "a line with which the file is refused": (event_files, event_files.FileSource, "first_malformed", stopping),
     "settings that change": (configurations, configurations, "load_settings", changing),
-    "an audit that writes": (journal_bytes, journal_bytes, "audit_journal", writing),
+    "an audit that writes": (journal_bytes, journal_bytes, "verify_journal", writing),
     "a state that changes": (state_bytes, state_bytes.Publisher, "restore", classmethod(ageing)),
     "a part of a batch": (event_bodies, routes_events, "event_lines", first_only),
     "a rehearsal that stores": (people_bodies, people_bodies, "ask", storing),

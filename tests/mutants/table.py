@@ -8,7 +8,7 @@ MEMBERSHIPS = ("tests/fault/test_memberships.py",)
 RULES = ("tests/unit/people", "tests/unit/publishing/test_preview.py", *MEMBERSHIPS)
 CONTRACT = ("tests/contract/journal/test_registry.py", *MEMBERSHIPS)
 ORDER = ("tests/unit/core/test_order.py",)
-AUDITED_ROWS = ("tests/unit/auditing/test_memberships.py",)
+AUDITED_ROWS = ("tests/unit/verification/test_membership_check.py",)
 INPUTS = ("tests/unit/cli/test_publish_inputs.py", "tests/property/test_isolation.py")
 LOST = ("tests/fault/test_lost_journal.py",)
 LEFT = ("tests/fault/test_leftovers.py",)
@@ -1198,49 +1198,49 @@ MUTANTS = [
     ),
     Mutant(
         "audit: paths are not read",
-        "auditing/memberships.py",
+        "verification/membership_check.py",
         "        _check_path(journal, rules, path, add)\n",
         "        pass\n",
         AUDITED_ROWS,
     ),
     Mutant(
         "audit: the class of unregistered users is believed",
-        "auditing/memberships.py",
+        "verification/membership_check.py",
         "        if found != expected or (stored and stored[2] != version.limit):\n",
         "        if False:\n",
         AUDITED_ROWS,
     ),
     Mutant(
         "audit: excluded ids are believed",
-        "auditing/memberships.py",
+        "verification/membership_check.py",
         "        if stored and stored[3] < self._states[_FORMER]:\n",
         "        if False:\n",
         AUDITED_ROWS,
     ),
     Mutant(
         "audit: class sizes are believed",
-        "auditing/memberships.py",
+        "verification/membership_check.py",
         "            if used.get(key, (0, 0))[0] != size:\n",
         "            if False:\n",
         (*AUDITED_ROWS, *MEMBERSHIPS),
     ),
     Mutant(
         "audit: live classes may be missing",
-        "auditing/memberships.py",
+        "verification/membership_check.py",
         "        for missing in live - used.keys():\n",
         "        for missing in ():\n",
         AUDITED_ROWS,
     ),
     Mutant(
         "audit: charges need not be ordered",
-        "auditing/memberships.py",
+        "verification/membership_check.py",
         "                if wrong.any():\n",
         "                if False:\n",
         AUDITED_ROWS,
     ),
     Mutant(
         "audit: the registry need not add up",
-        "auditing/memberships.py",
+        "verification/membership_check.py",
         "    if checksum != journal.stored:\n",
         "    if False:\n",
         MEMBERSHIPS,

@@ -96,11 +96,13 @@ DATABASE_CAUSES = [
     DatabaseCause("backup: a journal in a database", ("backup", ADDRESS, "copy.journal"), nothing),
     DatabaseCause(
         "audit: a slot in the database was changed",
-        ("audit", ADDRESS),
+        ("verify", ADDRESS),
         execute("UPDATE slots SET payload = (SELECT payload FROM slots WHERE slot = 6) WHERE slot = 7"),
         code=1,
     ),
-    DatabaseCause("audit: the database was put back, or its end is missing", ("audit", ADDRESS), newer_witness, code=1),
+    DatabaseCause(
+        "audit: the database was put back, or its end is missing", ("verify", ADDRESS), newer_witness, code=1
+    ),
 ]
 
 HELD_DATABASE = DatabaseCause("somebody publishes into the journal in the database", PUBLISH, nothing)

@@ -20,7 +20,7 @@ from wevent.errors import JournalLocked
 from wevent.journal import Journal, PostgresPlace, journal_place
 from wevent.journal.postgres_journal import PostgresJournal
 from wevent.outputs.lines import ndjson_line
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 LEASE_S = 6 * PATIENCE_S
 """No writer is taken for dead because the machine is busy; see `silence`."""
@@ -116,7 +116,7 @@ def check_once(journal: Journal, place: PostgresPlace, out: Path, end: int) -> N
     records = list(journal.releases())
     assert [record.slot for record in records] == list(range(1, end + 1))
     assert out.read_bytes() == b"".join(map(ndjson_line, records))
-    report = audit_journal(place)
+    report = verify_journal(place)
     assert (report.slots, report.violations) == (end, [])
 
 

@@ -148,7 +148,7 @@ class Replicas:
 
     def audit(self) -> None:
         """Nothing is found."""
-        done = self.command("audit")
+        done = self.command("verify")
         assert done.code == 0, done
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.postgres.journal_parts import asked, begun, place_at, publish
 from wevent.journal import PostgresPlace
 from wevent.journal.postgres_journal import PostgresJournal
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def newest_file(place: PostgresPlace) -> Path:
 
 
 def test_a_tail_that_was_cut_off_consistently_is_found(place: PostgresPlace) -> None:
-    report = audit_journal(place)
+    report = verify_journal(place)
     assert (report.ok, report.witness_slot, report.witness_problem) == (True, 6, None)
     cut(place, 4)
-    report = audit_journal(place)
+    report = verify_journal(place)
     assert [one["slot"] for one in report.violations] == [5]
     assert f"{newest_file(place)} shows slot 6, and the journal ends with 4" in report.violations[0]["problem"]
 
@@ -52,7 +52,7 @@ def test_a_changed_histogram_is_found(place: PostgresPlace) -> None:
         database.execute(
             "UPDATE blobs SET data = data || '\\x00' WHERE get_byte(data, 0) = 147"
         )  # MessagePack [_, _, _]
-    report = audit_journal(place)
+    report = verify_journal(place)
     assert {one["problem"] for one in report.violations} == {
         "a blob that the slot names is missing or is not what was committed"
     }
@@ -65,10 +65,10 @@ def test_the_file_with_the_largest_fence_counts(place: PostgresPlace) -> None:
     older = newest.with_name(f"{place.schema}.{fence - 1}.witness")
     newest.rename(older)
     newest.write_bytes(bytes(8192))
-    report = audit_journal(place)
+    report = verify_journal(place)
     assert (report.witness_slot, report.witness_problem) == (None, f"{newest} has no record that can be read")
     newest.unlink()
-    assert audit_journal(place).witness_slot == 6
+    assert verify_journal(place).witness_slot == 6
 
 
 def test_one_that_is_in_use_is_not_behind_its_witness(place: PostgresPlace, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_one_that_is_in_use_is_not_behind_its_witness(place: PostgresPlace, tmp_
 
         def look(step: str) -> None:
             if step in ("written ahead", "committed"):
-                report = audit_journal(place)
+                report = verify_journal(place)
                 found.append((step, report.violations, report.slots, report.witness_slot, report.write_ahead_slot))
 
         publish(journal, tmp_path / "o.ndjson", 7, at=look)
@@ -93,5 +93,5 @@ def test_a_missing_witness_is_reported(place: PostgresPlace, tmp_path: Path) -> 
         (tmp_path / "empty", f"no witness file in {tmp_path / 'empty'}"),
         (tmp_path / "gone", f"{tmp_path / 'gone'}: No such file or directory"),
     ):
-        report = audit_journal(replace(place, side=side))
+        report = verify_journal(replace(place, side=side))
         assert (report.ok, report.witness_slot, report.witness_problem) == (True, None, problem)

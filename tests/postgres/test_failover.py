@@ -70,7 +70,7 @@ def test_a_standby_that_follows_at_once_takes_over_unnoticed(
     after = publish(tmp_path, address, 2 * SLOTS)
     assert after[: len(before)] == before  # nothing is drawn twice
     assert len(after) == 2 * SLOTS * 3
-    assert wevent.audit(address).ok
+    assert wevent.verify_journal(address).ok
 
 
 def test_a_standby_that_lacks_the_last_draw_takes_it_from_the_witness(
@@ -89,7 +89,7 @@ def test_a_standby_that_lacks_the_last_draw_takes_it_from_the_witness(
     after = publish(tmp_path, address, 2 * SLOTS)
     assert after[: len(before)] == before
     assert len(after) == 2 * SLOTS * 3
-    assert wevent.audit(address).ok
+    assert wevent.verify_journal(address).ok
 
 
 def test_a_standby_that_lags_behind_is_an_old_copy(pair: tuple[PostgresServer, PostgresServer], tmp_path: Path) -> None:
@@ -107,6 +107,6 @@ def test_a_standby_that_lags_behind_is_an_old_copy(pair: tuple[PostgresServer, P
     with pytest.raises(StaleJournal, match="released-through"):
         publish(tmp_path, address, 2 * SLOTS)
     publish(tmp_path, address, 2 * SLOTS, released_through=SLOTS + 3)
-    report = wevent.audit(address)
+    report = wevent.verify_journal(address)
     assert report.ok
     assert report.elsewhere == [(SLOTS + 1, SLOTS + 3)]

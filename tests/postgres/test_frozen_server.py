@@ -24,7 +24,7 @@ from wevent.errors import JournalLocked
 from wevent.journal import share_journal
 from wevent.journal.postgres_journal import PostgresJournal
 from wevent.publishing import shutdown
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +207,7 @@ def test_a_transaction_whose_server_process_stands_still_is_stored_once(tmp_path
             publish(other, tmp_path / "second.ndjson", 5, at=drawn.append)
             assert drawn.count("stepped") == 2
             assert [record.slot for record in other.releases()] == [1, 2, 3, 4, 5]
-            assert audit_journal(place).ok
+            assert verify_journal(place).ok
 
 
 def test_a_run_that_the_database_answers_is_let_finish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ from wevent.journal import lease as lease_module
 from wevent.journal.lease import Lease, current_writer, read_holder
 from wevent.journal.postgres_journal import PostgresJournal
 from wevent.journal.record import Writer
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 URL = "{0.conninfo}?schema={0.schema}&side={0.side}&lease={0.lease_s}"
 
@@ -247,7 +247,7 @@ def test_a_writer_that_was_replaced_learns_what_became_of_its_commit(tmp_path: P
         kept = [record.entry() for record in others[0].releases(3)][:2]
         assert kept == [record.entry() for record in drawn.records]
         assert others[0].head().committed == 6
-        assert audit_journal(place).ok
+        assert verify_journal(place).ok
         others[0].close()
 
 

@@ -21,7 +21,7 @@ from wevent.journal.witness import read_witness
 from wevent.people.membership import Change
 from wevent.publishing.staleness import refuse_lost_changes, settle_stale
 from wevent.settings import RestoreOptions
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_database_that_was_put_back_is_stale(kept: Restorable, tmp_path: Path)
         refuse_lost_changes(journal)
         publish(journal, tmp_path / "new.ndjson", 12)
         assert [record.kind for record in journal.releases()][5:9] == ["elsewhere"] * 4
-    report = audit_journal(kept.place)
+    report = verify_journal(kept.place)
     assert (report.ok, report.slots, report.elsewhere) == (True, 12, [(6, 9)])
 
 

@@ -26,7 +26,7 @@ from wevent.publishing.session import Watch
 from wevent.publishing.staleness import settle_stale
 from wevent.service import publishing_thread
 from wevent.settings import RestoreOptions, RunOptions
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 LATE = (4, 1_000_000_000)
 AHEAD_AT = 4 * RECORD_SIZE
@@ -324,7 +324,7 @@ def test_a_draw_that_was_sent_under_lost_memberships_is_charged_whoever_comes_fi
         settle_stale(journal, RestoreOptions(3, same_settings=True))
         publish(journal, out, 6)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3]
-        assert audit_journal(place).ok
+        assert verify_journal(place).ok
     (again,) = draws(place, 3)
     assert again != first, "the entry of a slot that was released elsewhere, without a histogram"
 
@@ -356,7 +356,7 @@ def test_a_slot_that_was_released_elsewhere_is_not_stored_from_the_witness(
         settle_stale(journal, RestoreOptions(4, same_settings=True))
         publish(journal, out, 5)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3, 4]
-        assert audit_journal(place).ok
+        assert verify_journal(place).ok
 
 
 def test_a_new_epoch_with_an_id_that_cannot_be_is_refused_before_anything_is_drawn(

@@ -73,7 +73,7 @@ def test_a_service_takes_events_releases_them_and_goes_on_after_a_restart(tmp_pa
         assert listed == seen
         code, said = service.stop(signal.SIGINT)
     assert code == 0, said
-    assert commands.call(tmp_path, "audit", "run.journal").code == 0
+    assert commands.call(tmp_path, "verify", "run.journal").code == 0
 
 
 def test_readers_of_the_stream_end_with_the_service(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ class Campaign:
         assert sorted(stored) == list(range(1, last + 1))
         assert out == [stored[slot] for slot in range(1, last + 1)], "every slot once in the output"
         assert self.reader.seen.items() <= stored.items(), "what was read is what is stored"
-        audit = self.service.command("audit", "run.journal")
+        audit = self.service.command("verify", "run.journal")
         assert audit.code == 0, audit
         listed = json.loads(self.service.command("users", "run.journal", "list", "--json").out)["users"]
         assert {row["user"] for row in listed} >= set(self.enroller.acknowledged), "who was told is registered"
@@ -221,7 +221,7 @@ def test_slots_that_closed_during_a_standstill_stay_closed(tmp_path: Path) -> No
         told = {line["slot"]: line["events"] for line in map(json.loads, witness.read_bytes().splitlines())}
         assert ["u0x1", 1] in told[held], "acknowledged before, counted after"
         assert all(not told[slot] for slot in range(frozen + 1, missed + 3))
-        assert service.command("audit", "run.journal").code == 0
+        assert service.command("verify", "run.journal").code == 0
     finally:
         service.close()
 

@@ -184,4 +184,4 @@ def assert_once(service: Service, sent: Sent) -> None:
     slots = slots_of(service.folder / "out.ndjson")
     assert slots == list(range(1, slots[-1] + 1))
     assert sent.accepted <= round(released(service)) <= sent.accepted + sent.statuses.count(507)
-    assert service.command("audit", "run.journal").code == 0
+    assert service.command("verify", "run.journal").code == 0

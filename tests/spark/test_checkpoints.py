@@ -99,14 +99,14 @@ def test_one_that_vanishes(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(StorageFailed, match="has gone, or cannot be read") as found:
         query.awaitTermination(PATIENCE_S)
     assert one_sentence(found.value)
-    assert wevent.audit(tmp_path / "run.journal").ok
+    assert wevent.verify_journal(tmp_path / "run.journal").ok
     before = out.read_bytes()
     query = publish(spark, tmp_path, feed)  # anew, from where the source begins: what is committed is not counted again
     wait_for(lambda: len(out.read_bytes()) > len(before), "another release")
     query.stop()
     assert out.read_bytes().startswith(before)
     agree(feed, out)
-    assert wevent.audit(tmp_path / "run.journal").ok
+    assert wevent.verify_journal(tmp_path / "run.journal").ok
 
 
 DAMAGED: dict[str, Callable[[Path], object]] = {

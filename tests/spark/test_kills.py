@@ -103,7 +103,7 @@ def test_killed_drivers(tmp_path: Path) -> None:
         driver.close()
     assert driver.out.read_bytes().startswith(gone_out)
     slots = agree(feed, driver.out)
-    assert wevent.audit(tmp_path / "run.journal").ok
+    assert wevent.verify_journal(tmp_path / "run.journal").ok
     if RESULT:
         result = {
             "command": "make soak",
@@ -167,4 +167,4 @@ def test_a_killed_python_worker(spark: SparkSession, tmp_path: Path) -> None:
     finally:
         query.stop()
     agree(feed, out)
-    assert wevent.audit(tmp_path / "run.journal").ok
+    assert wevent.verify_journal(tmp_path / "run.journal").ok

@@ -60,7 +60,7 @@ def test_a_stream_with_an_end_ends_by_itself(spark: SparkSession, tmp_path: Path
         "malformed": 3, "no_user": 1, "no_cell": 1, "no_time": 1,
     }  # fmt: skip
     assert "totals" not in repr(query.report)
-    assert wevent.audit(tmp_path / "run.journal").ok
+    assert wevent.verify_journal(tmp_path / "run.journal").ok
     again = publish(spark, tmp_path, feed, start=moment(begun - 4), end=moment(begun + 8))
     assert again.awaitTermination(PATIENCE_S), "there is nothing to do"
     assert agree(feed, tmp_path / "out.ndjson") == 6
@@ -103,7 +103,7 @@ def test_stopped_and_started_again_it_goes_on(spark: SparkSession, tmp_path: Pat
     assert len(counted) < len(feed.sent)
     feed.sent = counted
     agree(feed, out)
-    assert wevent.audit(place).ok
+    assert wevent.verify_journal(place).ok
 
 
 def test_stopped_before_the_first_slot_is_out_it_goes_on(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wevent.auditing.challenged import Challenged
+from wevent.auditing.audit_subject import AuditSubject
 from wevent.core.mechanism import Measurement, NoiseSource
 from wevent.core.requirements import Population
 from wevent.publisher.release import Release
@@ -114,5 +114,5 @@ BROKEN: tuple[type[EverySlot], ...] = (
 )
 
 
-def subject(kind: Callable[..., EverySlot]) -> Challenged:
-    return Challenged(getattr(kind, "__name__", "every slot"), kind)
+def subject(kind: Callable[..., EverySlot]) -> AuditSubject:
+    return AuditSubject(getattr(kind, "__name__", "every slot"), kind)

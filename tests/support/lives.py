@@ -28,7 +28,7 @@ from wevent.publishing.loop import Publication, Running
 from wevent.publishing.staleness import refuse_lost_changes, settle_stale
 from wevent.settings import RestoreOptions
 from wevent.streams.source import SlotCounts
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 KEYS: tuple[Key, ...] = ((3, 2 * 10**9), (5, 10**9), (9, 4 * 10**8), (14, 3 * 10**9), (25, 2 * 10**8))
 WIDER: Key = (40, 10**9)
@@ -155,7 +155,7 @@ class Life:
 
     def _audit(self) -> None:
         self.audited = self.released
-        self.findings += audit_journal(self.path).violations
+        self.findings += verify_journal(self.path).violations
 
     def _publish(self, slots: int, at: Any = lambda step: None) -> None:
         with SqliteJournal(self.path, write=True) as journal:

@@ -166,8 +166,8 @@ EXPERIMENTS: dict[str, Case] = {
 JOURNALS: dict[str, Case] = {
     "no journal": (lambda: wevent.open_journal(None), InvalidJournal),  # type: ignore[arg-type]
     "a journal that is not there": (lambda: wevent.open_journal("nowhere.journal"), WeventError),
-    "an audit of nothing": (lambda: wevent.audit(None), InvalidJournal),  # type: ignore[arg-type]
-    "an audit of what is not there": (lambda: wevent.audit("nowhere.journal"), WeventError),
+    "an audit of nothing": (lambda: wevent.verify_journal(None), InvalidJournal),  # type: ignore[arg-type]
+    "an audit of what is not there": (lambda: wevent.verify_journal("nowhere.journal"), WeventError),
     "no settings": (lambda: wevent.publish(), InvalidSettings),
     "a number as settings": (lambda: wevent.publish(config=7), InvalidSettings),  # type: ignore[arg-type]
     "options that are none": (lambda: declared(options=7), InvalidSettings),

@@ -43,7 +43,7 @@ def test_the_verbs_of_the_command_line_are_functions(tmp_path: Path) -> None:
     assert wevent.publish(**settings).summary.last == 3  # what is not said is as it was
     with pytest.raises(wevent.SettingsDiffer, match="nonnegative"):
         wevent.publish(**settings, nonnegative=False)
-    assert wevent.audit(tmp_path / "run.journal").ok
+    assert wevent.verify_journal(tmp_path / "run.journal").ok
     with wevent.open_journal(tmp_path / "run.journal") as journal:
         assert [record.slot for record in journal.releases()] == [1, 2, 3]
 

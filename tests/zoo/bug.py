@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from typing import Any
 
-from wevent.auditing.challenged import Challenged
+from wevent.auditing.audit_subject import AuditSubject
 from wevent.auditing.exact.lives import Life
 from wevent.core.requirements import Population
 
@@ -35,7 +35,7 @@ class Subject:
     Attributes:
         aided: whether an audit may begin where the bug matters: with the population, decisions, lives, records below.
         undone: while it is entered, the code has the bug; a healthy subject has nothing to enter.
-        challenged: the mechanism, for audits of mechanisms.
+        mechanism: the mechanism, for audits of mechanisms.
         population: one in which the bug costs something.
         life: changes of that population, and restores, for the exact audit.
         script: decisions to force in each slot, p to publish and s to skip, for the audit of a journal's windows.
@@ -46,7 +46,7 @@ class Subject:
 
     aided: bool = True
     undone: Undone = nullcontext
-    challenged: Challenged | None = None
+    mechanism: AuditSubject | None = None
     population: Population | None = None
     life: Life = ()
     script: str = ""

@@ -35,7 +35,7 @@ from wevent.publishing import loop
 from wevent.publishing.loop import DueMoments, Publication, Running
 from wevent.streams import SlotClock
 from wevent.streams.source import SlotCounts
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 Seen = str | None
 
@@ -81,8 +81,8 @@ UNAIDED = 60  # slots with decisions by chance
 
 
 def journal(subject: Subject, looking: Persistence, seed: int) -> Seen:
-    """`wevent audit` over the journal of a run with forced decisions, or of whole lives."""
-    if subject.challenged is None:
+    """`wevent verify` over the journal of a run with forced decisions, or of whole lives."""
+    if subject.mechanism is None:
         return next((found for found in map(_of_audit, _lives(subject, looking, seed)) if found), None)
     assert subject.population is not None
     script = subject.script if subject.aided else "".join(Random(seed).choices("ps", k=UNAIDED * bool(subject.script)))
@@ -90,7 +90,7 @@ def journal(subject: Subject, looking: Persistence, seed: int) -> Seen:
     keys = [one.key for one in subject.population.classes]
     corner = Requirement.from_nano(*find_corner(keys))
     live = Population({corner: 0, **dict(subject.population.items())})
-    publisher = subject.challenged.make(live, CELLS, noise)
+    publisher = subject.mechanism.make(live, CELLS, noise)
     with _folder() as folder:
         path = folder / "run.journal"
         with SqliteJournal(path, write=True) as written:
@@ -100,7 +100,7 @@ def journal(subject: Subject, looking: Persistence, seed: int) -> Seen:
             source = _Everybody(len(script) or 4, noise)
             with replaced(loop, "rebuild_publisher", lambda loaded, epochs, noise: publisher):
                 Publication(written, source, KeptOutput()).run()
-        problems = audit_journal(path).violations
+        problems = verify_journal(path).violations
     return problems[0]["problem"] if problems else None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.zoo.bug import Bug, Subject, Undone, replaced, together
 from tests.zoo.spending import rebuilt
-from wevent.auditing.challenged import Challenged, challenged
+from wevent.auditing.audit_subject import AuditSubject, build_subject
 from wevent.core import estimators, permit, step
 from wevent.core.budget import noise_scale, sampling_probability
 from wevent.core.estimators import Sampling, laplace_error, sample
@@ -27,14 +27,14 @@ STRICTEST = Population({Requirement(1, "0.000000002"): 20})  # noise as wide as 
 MECHANISMS = ("exact", "black box: library")
 
 
-def _with_noise(name: str, mechanism: str, broken: Callable[[NoiseSource], Any], **options: Any) -> Challenged:
+def _with_noise(name: str, mechanism: str, broken: Callable[[NoiseSource], Any], **options: Any) -> AuditSubject:
     """A mechanism as it is shipped, whose draws go through something."""
-    whole = challenged(mechanism, **options)
+    whole = build_subject(mechanism, **options)
 
     def make(population: Population, cells: int, noise: NoiseSource | None) -> Any:
         return whole.make(population, cells, broken(SecureNoise() if noise is None else noise))
 
-    return Challenged(name, make, options)
+    return AuditSubject(name, make, options)
 
 
 class _Through:
@@ -148,19 +148,19 @@ def in_blocks() -> Undone:
     return together((SecureNoise, "laplace", laplace))
 
 
-def _seeded() -> Challenged:
-    whole = challenged("uniform")
-    return Challenged(
+def _seeded() -> AuditSubject:
+    whole = build_subject("uniform")
+    return AuditSubject(
         "seeded", lambda population, cells, noise: whole.make(population, cells, noise or SeededNoise(20260101))
     )
 
 
 def _healthy(mechanism: str, population: Population = ONE_CLASS, **options: Any) -> Subject:
-    return Subject(challenged=challenged(mechanism, **options), population=population)
+    return Subject(mechanism=build_subject(mechanism, **options), population=population)
 
 
-def _broken(one: Challenged, population: Population = ONE_CLASS, **others: Any) -> Subject:
-    return Subject(challenged=one, population=population, **others)
+def _broken(one: AuditSubject, population: Population = ONE_CLASS, **others: Any) -> Subject:
+    return Subject(mechanism=one, population=population, **others)
 
 
 MEASURING = (
@@ -184,7 +184,7 @@ MEASURING = (
         name="sampling probability rounded up",
         sentence="p is the next multiple of 2^-64 above the true value, as float64 gives it half of the time.",
         origin="▲ of section 6 of the specification",
-        broken=_broken(challenged("pbu"), MIXED, undone=together((permit, "sampling_probability", rounded_up))),
+        broken=_broken(build_subject("pbu"), MIXED, undone=together((permit, "sampling_probability", rounded_up))),
         healthy=_healthy("pbu", MIXED),
         audits=("exact",),
     ),
@@ -216,7 +216,7 @@ MEASURING = (
         name="one sample shared by dissimilarity and publication",
         sentence="The publication takes the sample that the probe looked at: who is in it loses both budgets at once.",
         origin="▲ of section 7 of the specification",
-        broken=_broken(challenged("pba"), MIXED, undone=one_sample()),
+        broken=_broken(build_subject("pba"), MIXED, undone=one_sample()),
         healthy=_healthy("pba", MIXED),
         audits=MECHANISMS,
     ),
@@ -240,7 +240,7 @@ MEASURING = (
         name="noise that repeats in blocks of 64 cells",
         sentence="Secure noise is drawn for 64 cells and used again for the next 64: their differences are exact.",
         origin="a review: a buffer of fixed size that is filled once",
-        broken=_broken(challenged("uniform"), undone=in_blocks()),
+        broken=_broken(build_subject("uniform"), undone=in_blocks()),
         healthy=_healthy("uniform"),
         audits=("noise", "black box: library"),
     ),

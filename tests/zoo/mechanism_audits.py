@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tests.statistical.goodness import repetition
 from tests.zoo.bug import Persistence, Subject
+from wevent.auditing.audit_subject import Finding
 from wevent.auditing.black_box.box_audit import audit_black_box
 from wevent.auditing.black_box.command_runs import CommandRuns
 from wevent.auditing.black_box.effort import Effort
 from wevent.auditing.black_box.library_runs import LibraryRuns
-from wevent.auditing.challenged import Finding
 from wevent.auditing.exact.cases import World
 from wevent.auditing.exact.exact_audit import audit_exactly
 from wevent.noise import SecureNoise
@@ -24,12 +24,12 @@ FIRST_S = 10.0  # how long the black box looks at first; twice as long each time
 
 def exact(subject: Subject, looking: Persistence, seed: int) -> str | None:
     """Likelihood ratios of transcripts under neighbouring streams, computed; searched and, where tiny, enumerated."""
-    assert subject.challenged is not None
+    assert subject.mechanism is not None
     assert subject.population is not None
     worlds = [World(subject.population, 2, subject.life)] if subject.aided else None
     return _told(
         audit_exactly(
-            subject.challenged,
+            subject.mechanism,
             seconds=looking.seconds,
             seed=seed,
             rounds=max(1, looking.rounds),
@@ -47,8 +47,8 @@ def noise(subject: Subject, looking: Persistence, seed: int) -> str | None:
 
 def library(subject: Subject, looking: Persistence, seed: int) -> str | None:
     """Runs through the library on neighbouring streams: what they prove of the loss, with a confidence of 95 %."""
-    assert subject.challenged is not None
-    return _from_outside(LibraryRuns(subject.challenged), looking.seconds, seed)
+    assert subject.mechanism is not None
+    return _from_outside(LibraryRuns(subject.mechanism), looking.seconds, seed)
 
 
 def command(subject: Subject, looking: Persistence, seed: int) -> str | None:

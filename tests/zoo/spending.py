@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.support.broken_policies import TRAPS, AddingLedger, HugeOffer, Trap, UngatedLedger
 from tests.zoo.bug import Bug, Subject, Undone, together
-from wevent.auditing.challenged import Challenged, challenged
+from wevent.auditing.audit_subject import AuditSubject, build_subject
 from wevent.auditing.exact.cases import LIVED, WIDE, World
 from wevent.core.budget import MAX_EPSILON, NANO
 from wevent.core.estimators import Sampling
@@ -30,7 +30,7 @@ def rebuilt(
     estimator: Callable[[Population], Estimator] | None = None,
     ledger: Callable[..., Ledger] | None = None,
     **options: Any,
-) -> Challenged:
+) -> AuditSubject:
     """A mechanism as it is shipped, with one of its pieces replaced by another."""
 
     def make(population: Population, cells: int, noise: NoiseSource | None) -> Publisher:
@@ -45,7 +45,7 @@ def rebuilt(
             publisher._ledger = ledger(population, **given)
         return publisher
 
-    return Challenged(name, make, options)
+    return AuditSubject(name, make, options)
 
 
 def _trapped(name: str, sentence: str, origin: str, trap: str, mechanism: str) -> Bug:
@@ -54,7 +54,7 @@ def _trapped(name: str, sentence: str, origin: str, trap: str, mechanism: str) -
 
     def subject(policy: Callable[[], Policy]) -> Subject:
         one = rebuilt(name, mechanism, policy=policy, ledger=UngatedLedger, refund=kept.refund)
-        return Subject(challenged=one, population=kept.population, script=kept.script)
+        return Subject(mechanism=one, population=kept.population, script=kept.script)
 
     return Bug(
         name=name,
@@ -84,7 +84,7 @@ def _wrapping(ledger: Callable[..., Ledger]) -> Subject:
         ledger=ledger,
         refund=True,
     )
-    return Subject(challenged=one, population=Population({Requirement(4, "0.8"): 100}), script="pppp")
+    return Subject(mechanism=one, population=Population({Requirement(4, "0.8"): 100}), script="pppp")
 
 
 def short_ring() -> Undone:
@@ -115,7 +115,7 @@ def lone_forgotten() -> Undone:
 
 def _ledger(world: World, undone: Undone = nullcontext, script: str = "") -> Subject:
     return Subject(
-        undone=undone, challenged=challenged("pbd"), population=world.population, life=world.life, script=script
+        undone=undone, mechanism=build_subject("pbd"), population=world.population, life=world.life, script=script
     )
 
 

@@ -2,69 +2,202 @@
 
 from __future__ import annotations
 
+import math
+import os
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
-from rich.table import Table
+from rich.console import Console
 
-from wevent.cli.answers import AuditAnswer, Violation, as_json
-from wevent.cli.flags import chosen_journal, journal_flags
+from wevent.auditing.mechanism_audit import AUDITS, USUAL, Service, audit_mechanism
+from wevent.cli.answers import AuditAnswer, ShownAnswer, as_json
+from wevent.cli.flags import option_flags
+from wevent.cli.parameter_types import MECHANISM, Word
+from wevent.cli.pictures import PICTURE, draw
 from wevent.cli.printing import new_table, print_table
-from wevent.cli.status import elsewhere_sentence
-from wevent.errors import ReaderGone
-from wevent.journal.place import JournalPlace
-from wevent.verification import audit_journal
+from wevent.cli.progress import progress_bar
+from wevent.cli.screen import remarks
+from wevent.cli.words import parse_list
+from wevent.core.settings import option_kinds
+from wevent.errors import InvalidOption, ReaderGone
 
-_SHOWN = 20  # violations
 
+@click.command("audit", epilog="Example: wevent audit pbd --seconds 60 --plot audit.png")
+@click.argument("mechanism", type=MECHANISM)
+@click.option(
+    "--seconds",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(1.0),
+    help="About how long, all audits together.",
+)
+@click.option(
+    "--audits",
+    type=Word(*AUDITS, checked=False),
+    default=None,
+    help=f"Which ones, separated by commas: {', '.join(AUDITS)}.  [default: {','.join(USUAL)}; with --url service, too]",
+)
+@click.option(
+    "--url", help="A running service to audit, too: a TEST instance. People are registered there, and events sent."
+)
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The service's token, with the roles ingest, enrol and read.  [default: $WEVENT_TOKEN]",
+)
+@click.option("--test-instance", is_flag=True, help="The service is a test, although people are registered there.")
+@click.option(
+    "--confidence",
+    default=0.95,
+    show_default=True,
+    type=click.FloatRange(0.5, 1.0, max_open=True),
+    help="The probability with which nothing of an honest mechanism is called broken.",
+)
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Of what the audits choose; the mechanism's noise is its own.",
+)
+@option_flags(without=("mechanism", "calendar"))
+@click.option("--plot", type=PICTURE, help="Draw what was shown against what was promised here.")
+@click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
+def command(mechanism: str, **given: Any) -> None:
+    """Look for two neighbouring streams that a mechanism tells apart by more than it promises.
 
-@click.command("audit", epilog="Example: wevent audit run.journal --json")
-@journal_flags
-@click.option("--json", "wants_json", is_flag=True, help="Print the report as JSON.")
-def command(journal: JournalPlace | None, config: Path | None, wants_json: bool) -> None:
-    """Re-check every window of every class, every slot, the hash chain, the settings and the end of a journal.
+    The mechanism may be one of `wevent mechanisms` or your own, made known by an entry point. No data is needed: streams and
+    victims are invented, and the noise is the mechanism's own.
 
-    Exit code 0: nothing found; 1: a violation; 2: the journal cannot be read.
-    """
-    answer = msgspec.convert(audit_journal(chosen_journal(journal, config)).to_dict(), AuditAnswer)
+    \b
+    exact    transcripts of which the probability is computed, with the victim and without
+    library  runs of the publisher; an event is chosen on some and counted on others (Clopper-Pearson bound)
+    command  runs of `wevent publish` on files, odd records of the victim included: lines, exit codes, remarks, files
+    service  a service as it runs (--url), or one started for this: people come and go by the toss of a coin,
+             and are guessed from the releases
+
+    Shown is the largest loss that an audit could show. That nothing is found proves nothing.
+
+    Exit code 0: nothing found; 1: a promise is broken; 2: a mistake in the input; 3: an audit cannot say.
+    """  # noqa: D301  click needs the backspace itself
+    console = remarks(silent=given["wants_json"])
+    options = {name: kind.read(given[name]) for name, kind in option_kinds().items() if given.get(name) is not None}
+    with progress_bar(console, "seconds") as show:
+        result = audit_mechanism(
+            mechanism,
+            seconds=given["seconds"],
+            seed=given["seed"],
+            confidence=given["confidence"],
+            audits=None if given["audits"] is None else parse_list(given["audits"]),
+            service=_service(given),
+            progress=show,
+            **options,
+        )
+    answer = msgspec.convert({**result.to_dict(), "plot": None}, AuditAnswer)
     with suppress(ReaderGone):  # a reader that has seen enough changes no verdict
-        if wants_json:
+        if not given["wants_json"]:
+            _print(answer)
+        if given["plot"] is not None and _draw(console, answer, given["plot"]):
+            answer.plot = str(given["plot"])
+        if given["wants_json"]:
             click.echo(as_json(answer))
-        else:
-            click.echo(f"{answer.slots} slots from slot {answer.first} on, {len(answer.classes)} classes")
-            print_table(_table(answer))
-            click.echo("\n".join(_lines(answer)))
         sys.stdout.flush()
     if not answer.ok:
-        sys.exit(1)
+        sys.exit(1 if answer.verdict == "broken" else 3)
 
 
-def _table(answer: AuditAnswer) -> Table:
-    table = new_table("Worst window of every class", [], ("window", "epsilon", "worst window spend"))
-    for row in answer.classes:
-        table.add_row(str(row.window), f"{row.epsilon:g}", f"{row.worst_window_spend:.9f}")
-    return table
+def _service(given: dict[str, Any]) -> Service | None:
+    if given["url"] is None:
+        for name in ("token_file", "test_instance"):
+            if given[name]:
+                flag = f"--{name.replace('_', '-')}"
+                raise InvalidOption(
+                    f"--url beside {flag}", "none", f"Name the service, or leave {flag} out.", option=name
+                )
+        return None
+    file = given["token_file"]
+    token = os.environ.get("WEVENT_TOKEN") if file is None else _token_of(file)
+    return Service(given["url"], token, test_instance=given["test_instance"])
 
 
-def _lines(answer: AuditAnswer) -> Iterator[str]:
-    yield from (elsewhere_sentence(one) for one in answer.released_elsewhere)
-    if answer.witness_problem is not None:
-        yield f"{answer.witness_problem}: the end of the journal was not checked against a witness"
-    if answer.write_ahead_slot is not None:
-        yield f"slots through {answer.write_ahead_slot} are in the write-ahead record only: the next writer stores them"
-    yield from (f"unsafe: {reason}" for reason in answer.unsafe)
-    yield from (_said(violation) for violation in answer.violations[:_SHOWN])
-    more = len(answer.violations) - _SHOWN
-    if more > 0:
-        yield f"… and {more} more (see --json)"
-    yield "clean: no window of any class spent more than its epsilon" if answer.ok else "not clean"
+def _token_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "other bytes" if isinstance(error, UnicodeDecodeError) else (error.strerror or "an error").lower()
+        raise InvalidOption(
+            f"a file with a token at {str(file)!r}",
+            reason,
+            "Write what `wevent token create` printed into it.",
+            option="token_file",
+            value=str(file),
+        ) from None
 
 
-def _said(violation: Violation) -> str:
-    figures = {name: getattr(violation, name) for name in ("window", "epsilon", "spend", "limit")}
-    facts = "".join(f", {name} {value}" for name, value in figures.items() if value is not None)
-    return f"VIOLATION in slot {violation.slot}: {violation.problem}{facts}"
+def _print(answer: AuditAnswer) -> None:
+    numbers = ("window", "promised ε", "shown ε", "trials", "seconds")
+    table = new_table(_title(answer), ["audit", "verdict"], numbers)
+    for row in answer.findings:
+        table.add_row(*_cells(row))
+    print_table(table)
+    for row in answer.findings:
+        if row.broken:  # of the others --json has them
+            click.echo(f"Witness of {row.audit}, window {row.window}, ε {row.epsilon:g}: {row.witness}.")
+    for obstacle, audits in _obstacles(answer).items():
+        click.echo(f"Obstacle of {', '.join(audits)}: {obstacle}.")
+    for note in answer.notes:
+        click.echo(f"Note: {note}.")
+    click.echo(answer.meaning)
+
+
+def _obstacles(answer: AuditAnswer) -> dict[str, list[str]]:
+    """What kept audits from computing, and which: once, however many promises it concerns."""
+    found: dict[str, list[str]] = {}
+    for row in answer.findings:
+        if row.obstacle and not row.broken and row.audit not in found.setdefault(row.obstacle, []):
+            found[row.obstacle].append(row.audit)
+    return found
+
+
+def _title(answer: AuditAnswer) -> str:
+    options = "".join(f", {name.replace('_', ' ')} {value}" for name, value in answer.options.items())
+    return f"{answer.mechanism}{options}: what was shown of what is promised ({answer.confidence:.3g} sure)"
+
+
+def _cells(row: ShownAnswer) -> list[str]:
+    return [
+        row.audit,
+        "BROKEN" if row.broken else row.verdict,
+        str(row.window),
+        f"{row.epsilon:g}",
+        "∞" if row.shown is None else f"{row.shown:.3f}" if row.epsilon >= 0.01 else f"{row.shown:.3g}",
+        f"{row.trials:,}",
+        f"{row.seconds:.1f}",
+    ]
+
+
+def _draw(console: Console, answer: AuditAnswer, path: Path) -> bool:
+    def paint(_: object) -> None:
+        from wevent.drawing.audit_figure import ShownLoss, draw_audit
+
+        rows = [
+            ShownLoss(
+                f"{row.audit}, {row.window} slot{'s' if row.window > 1 else ''}, ε = {row.epsilon:g}",
+                row.epsilon,
+                math.inf if row.shown is None else row.shown,
+                row.broken,
+            )
+            for row in answer.findings
+        ]
+        title = (
+            f"{answer.mechanism} breaks a promise"
+            if answer.verdict == "broken"
+            else f"No broken promise of {answer.mechanism} was found" + ("" if answer.ok else "; an audit cannot say")
+        )
+        draw_audit(title, answer.meaning, rows, path)
+
+    return draw(console, "Shown and promised", path, paint)

@@ -19,7 +19,7 @@ START = "2026-01-01T00:00:00Z"
 _SLOT_US = 300_000_000
 _CONFIG = """\
 # A stream of wevent. Publish it:   wevent publish --config {name}
-# Then check every window of it:    wevent audit run.journal
+# Then check every window of it:    wevent verify run.journal
 # Options of `wevent publish` have keys here, with _ for -; options win over this file. Paths start at its folder. What is
 # said for one run has none: --keep, --declare, --new-epoch, --allow-removals, --released-through, --widest-window,
 # --start-over, --log.

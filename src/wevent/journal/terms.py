@@ -315,7 +315,7 @@ def privacy_statement(journal: Journal) -> dict[str, Any]:
         "slot_origin": time_text(terms.origin_us) if terms.has_clock else None,
         "epochs": [_public(epoch) for epoch in journal.epochs()],
         "slots": head.committed,
-        "charges": "integer nano-epsilons; every window of every class stays within its epsilon (wevent audit)",
+        "charges": "integer nano-epsilons; every window of every class stays within its epsilon (wevent verify)",
         "composition": "another journal over the same people adds its epsilons to these",
         "unsafe": list(head.unsafe),
         "versions": program_versions(),

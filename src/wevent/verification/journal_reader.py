@@ -191,11 +191,11 @@ def _open_database(place: PostgresPlace) -> Iterator[JournalTables]:
         import psycopg
 
         from wevent.journal.connection import connect, translated
-    connection = connect(place, "audit")
+    connection = connect(place, "verify")
     numbers = itertools.count()
 
     def rows(query: str, values: tuple[Any, ...]) -> Iterator[Any]:
-        with connection.cursor(f"audit{next(numbers)}") as cursor:  # on the server: a journal may be long
+        with connection.cursor(f"verify{next(numbers)}") as cursor:  # on the server: a journal may be long
             cursor.itersize = _PAGE
             cursor.execute(query.replace("?", "%s"), values or None)
             yield from cursor

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wevent.auditing.memberships import Run, find_unordered
-from wevent.auditing.window_sums import NANO, WindowSums
 from wevent.verification.journal_reader import ELSEWHERE, PUBLISHED, JournalTables, SlotRow, StoredEntry
+from wevent.verification.membership_check import Run, find_unordered
+from wevent.verification.window_sums import NANO, WindowSums
 
 _Array = npt.NDArray[np.int64]
 _Key = tuple[int, int]

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wevent.auditing.memberships import JournalRows, RestoreRow, Version, check_memberships
-from wevent.auditing.window_sums import NANO
 from wevent.errors import InvalidJournal
 from wevent.journal.place import PostgresPlace, journal_place
 from wevent.verification.journal_reader import HeadRow, JournalTables, fact_text, open_reader
+from wevent.verification.membership_check import JournalRows, RestoreRow, Version, check_memberships
 from wevent.verification.slot_check import PinnedVersion, SlotCheck
+from wevent.verification.window_sums import NANO
 from wevent.verification.witness_check import SeenWitness, check_end, read_witness
 
 _LIMIT = 1000  # findings that are listed one by one
@@ -79,7 +79,7 @@ class Report:
         }
 
 
-def audit_journal(path: str | Path | PostgresPlace) -> Report:
+def verify_journal(path: str | Path | PostgresPlace) -> Report:
     """Check a journal; it may be in use.
 
     Args:

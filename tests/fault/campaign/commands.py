@@ -213,6 +213,6 @@ def load_everything() -> None:
 
     from tests.fault.killing import warm_up
 
-    for name in ("publish", "audit", "status", "users", "backup", "releases"):
+    for name in ("publish", "verify", "status", "users", "backup", "releases"):
         importlib.import_module(f"wevent.cli.{name}")
     warm_up()

@@ -1,6 +1,6 @@
 """Flipped bits, lost sectors and cut ends in the journal, its write-ahead log, its witness and outputs.
 
-Each either changes nothing, or is named: by `publish` in one sentence (exit code 2), or by `audit`. A released slot
+Each either changes nothing, or is named: by `publish` in one sentence (exit code 2), or by `verify`. A released slot
 never gets other bytes.
 """
 

@@ -11,7 +11,7 @@ Made by `make soak` (`python -m tests.fault.campaign`).
 
 A fault is harmless if the next `publish` succeeds with every released slot's bytes unchanged, each slot once, no gap, no
 window overspent by the campaign's own accountant, and a clean audit. It is named if `publish` refuses in one sentence
-with exit code 2 and changes nothing, or if `audit` finds it. After every kill a run that nobody killed succeeded. What
+with exit code 2 and changes nothing, or if `verify` finds it. After every kill a run that nobody killed succeeded. What
 is known stands below the table.
 
 | kind | faults | harmless | refused | named by audit | known | seconds | commit |

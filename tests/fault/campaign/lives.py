@@ -17,7 +17,7 @@ from tests.fault.campaign.stream import JOURNAL, OUT, lines, live, publish, writ
 from tests.fault.campaign.witness import Witness, clean, must
 from tests.fault.killing import Broken
 
-AUDIT, STATUS = ("audit", JOURNAL), ("status", JOURNAL, "--json")
+AUDIT, STATUS = ("verify", JOURNAL), ("status", JOURNAL, "--json")
 
 
 class Life:

@@ -211,7 +211,7 @@ class Cuts:
             if self._name == "users":
                 _check_registry(listed, acknowledged=acknowledged)
             if (self._folder / "copy.journal").exists():
-                must(self._commands.run(("audit", "copy.journal"))[0], "audit of the backup")
+                must(self._commands.run(("verify", "copy.journal"))[0], "audit of the backup")
         for ended in (audit, status, listed, releases):
             clean(ended)
         if releases.code == 0:

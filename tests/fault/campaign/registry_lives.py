@@ -113,7 +113,7 @@ class Backups(Life):
             if whole or self._copied:
                 raise Broken("a backup is gone")
             return
-        audit, status = self.commands.run(("audit", "copy.journal"), ("status", "copy.journal", "--json"))
+        audit, status = self.commands.run(("verify", "copy.journal"), ("status", "copy.journal", "--json"))
         facts = json.loads(must(status, "status of the backup").out)
         if not clean(audit) or not facts["backup"]:
             raise Broken(f"the backup is not a whole one that knows that it is one: {audit!r}")

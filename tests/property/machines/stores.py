@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from tests.support.memory_journal import MemoryJournal, Place
 from wevent.journal import Journal, SqliteJournal
 from wevent.journal.witness import WitnessRecord
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 FATES = ("kept", "lost", "rolled back")
 """What becomes of the witness when an older copy is put in place of the journal."""
@@ -68,7 +68,7 @@ class FileStore:
             shutil.copy(made / "run.journal.witness", self._beside(".witness"))
 
     def violations(self) -> list[Any]:
-        return audit_journal(self._path).violations
+        return verify_journal(self._path).violations
 
     def _beside(self, ending: str) -> Path:
         return self._path.with_name(f"run.journal{ending}")

@@ -20,7 +20,7 @@ def usual_run(pair: Pair, folder: Path) -> list[Ended]:
     """In this process: the command, or the library where the clock is injected."""
     if pair.way == "clock":
         return library_run(pair, folder)
-    return command_runs(pair, folder, in_this_process, reports=("audit", "status", "releases"))
+    return command_runs(pair, folder, in_this_process, reports=("verify", "status", "releases"))
 
 
 def observe(pair: Pair, folder: Path, run: Run = usual_run) -> Seen:

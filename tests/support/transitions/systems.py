@@ -42,7 +42,7 @@ from wevent.publishing.members import MemberView
 from wevent.publishing.staleness import plan_settling, settle_stale
 from wevent.settings import RestoreOptions
 from wevent.streams.source import SlotCounts
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 CELLS = 2
 _SALT = bytes(32)
@@ -362,7 +362,7 @@ class FileSystem:
     def _verify(self) -> None:
         """Collect what the verifier reports. Rows are dropped when they are no longer in force, so every slot counts."""
         if not self.reported:
-            found = audit_journal(self._folder / _NAME).violations
+            found = verify_journal(self._folder / _NAME).violations
             self.reported = [one for one in found if not one["problem"].startswith("noise was seeded")]
 
 

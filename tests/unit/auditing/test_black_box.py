@@ -10,13 +10,13 @@ from scipy.stats import beta, binom
 
 from tests.support.broken_from_outside import BROKEN, EverySlot, NegativeRedrawn, SaturatedNoise, subject
 from tests.zoo.bugs import BUGS
+from wevent.auditing.audit_subject import AuditSubject, Finding, build_subject
 from wevent.auditing.black_box.box_audit import audit_black_box
 from wevent.auditing.black_box.effort import Effort
 from wevent.auditing.black_box.events import best_event
 from wevent.auditing.black_box.library_runs import PROMISES, WHISPER, LibraryRuns
 from wevent.auditing.black_box.proven_loss import at_least, at_most, proven_loss, upper_tail
 from wevent.auditing.black_box.stream_pairs import Victim, pairs_of
-from wevent.auditing.challenged import Challenged, Finding, challenged
 from wevent.core.requirements import Requirement
 
 
@@ -93,8 +93,8 @@ def test_noise_that_is_cut_off_at_the_end_of_32_bits_is_caught() -> None:
 @pytest.mark.slow
 def test_a_threshold_that_is_chosen_for_those_present_is_caught() -> None:
     bug = next(one for one in BUGS if one.name.startswith("present users"))
-    assert bug.broken.challenged is not None
-    (finding,) = _audited(bug.broken.challenged, PROMISES[:1], trials=2500)
+    assert bug.broken.mechanism is not None
+    (finding,) = _audited(bug.broken.mechanism, PROMISES[:1], trials=2500)
     assert finding.broken, finding
     assert "victim tips the balance" in finding.witness
 
@@ -102,7 +102,7 @@ def test_a_threshold_that_is_chosen_for_those_present_is_caught() -> None:
 def test_noise_that_repeats_between_many_cells_is_caught() -> None:
     bug = next(one for one in BUGS if one.name.startswith("noise that repeats"))
     with bug.broken.undone():
-        (finding,) = _audited(challenged("uniform"), PROMISES[:1], trials=400)
+        (finding,) = _audited(build_subject("uniform"), PROMISES[:1], trials=400)
     assert finding.broken, finding
     assert "among many cells: difference between cells 64 apart, exactly" in finding.witness
 
@@ -119,7 +119,7 @@ def test_the_honest_are_called_broken_as_seldom_as_promised() -> None:
 @pytest.mark.slow
 def test_most_of_a_promise_that_is_used_up_is_shown() -> None:
     """One class and `uniform`: the loss is the whole promise, and more than 70 % of it is proven."""
-    (finding,) = _audited(challenged("uniform"), PROMISES[:1], trials=15_000, confidence=0.999)
+    (finding,) = _audited(build_subject("uniform"), PROMISES[:1], trials=15_000, confidence=0.999)
     assert 0.7 < finding.shown <= 1.0, finding
     assert finding.confidence == 0.999
     assert finding.audit == "black box: library"
@@ -127,7 +127,7 @@ def test_most_of_a_promise_that_is_used_up_is_shown() -> None:
 
 
 def _audited(
-    audited: Challenged, promises: object, *, trials: int, seed: int = 1, confidence: float = 0.95
+    audited: AuditSubject, promises: object, *, trials: int, seed: int = 1, confidence: float = 0.95
 ) -> list[Finding]:
     runs = LibraryRuns(audited, tuple(promises))  # type: ignore[arg-type]
     return audit_black_box(runs, Effort(trials=trials), seed=seed, confidence=confidence)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.broken_policies import TRAPS, UngatedLedger
 from wevent import Population, Publisher, Requirement, SecureNoise, SeededNoise
-from wevent.auditing.challenged import Challenged, Finding, challenged
+from wevent.auditing.audit_subject import AuditSubject, Finding, build_subject
 from wevent.auditing.exact import audit_exactly, exact_audit
 from wevent.auditing.exact.cases import SEARCHED, TINY, World
 from wevent.auditing.exact.enumeration import Enumeration
@@ -31,19 +31,19 @@ REFUNDED = World(Population({Requirement(3, "0.6"): 1, Requirement(1, "0.38"): 1
 NESTED = World(Population({Requirement(2, "0.8"): 50, Requirement(4, "0.8"): 50}), 1)
 
 
-def audited(subject: Challenged, *worlds: Any, rounds: int = 6) -> list[Finding]:
+def audited(subject: AuditSubject, *worlds: Any, rounds: int = 6) -> list[Finding]:
     return audit_exactly(
         subject, seconds=0, seed=1, tiny=False, rounds=rounds, until_broken=True, worlds=worlds or (ONE, SAMPLED)
     )
 
 
-def broken(subject: Challenged, *worlds: Any, rounds: int = 6) -> Finding:
+def broken(subject: AuditSubject, *worlds: Any, rounds: int = 6) -> Finding:
     finding = next(found for found in audited(subject, *worlds, rounds=rounds) if found.broken)
     assert finding.confidence is None  # computed, not estimated
     return finding
 
 
-def unclear(subject: Challenged, *worlds: Any) -> Finding:
+def unclear(subject: AuditSubject, *worlds: Any) -> Finding:
     """What is neither called broken nor passed."""
     findings = audited(subject, *worlds, rounds=2)
     assert not any(finding.broken for finding in findings)
@@ -52,7 +52,7 @@ def unclear(subject: Challenged, *worlds: Any) -> Finding:
 
 def with_pieces(
     mechanism: str, ledger: Callable[..., Any] | None = None, refund: bool = False, **pieces: Any
-) -> Challenged:
+) -> AuditSubject:
     """A mechanism with some pieces exchanged, behind a gate that may be none."""
 
     def make(population: Population, cells: int, noise: Any) -> Publisher:
@@ -62,7 +62,7 @@ def with_pieces(
             publisher._ledger = ledger(population, sensitivity=1, cells_per_user=1)
         return publisher
 
-    return Challenged(f"{mechanism} with {', '.join(pieces)}", make)
+    return AuditSubject(f"{mechanism} with {', '.join(pieces)}", make)
 
 
 # --- what keeps its promise -------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def with_pieces(
 
 @pytest.mark.parametrize("mechanism", ["uniform", "pbu", "pba", "pft", "sample"])
 def test_a_tight_mechanism_is_shown_to_spend_all_it_may(mechanism: str) -> None:
-    findings = audited(challenged(mechanism), ONE, rounds=2)
+    findings = audited(build_subject(mechanism), ONE, rounds=2)
     assert [finding.broken for finding in findings] == [False]
     assert findings[0].requirement == Requirement(2, 1)
     assert 0.9999999 < findings[0].shown <= 1
@@ -79,14 +79,14 @@ def test_a_tight_mechanism_is_shown_to_spend_all_it_may(mechanism: str) -> None:
 
 
 def test_distribution_keeps_the_last_half_of_a_half() -> None:
-    (finding,) = audited(challenged("pbd"), ONE, rounds=2)
+    (finding,) = audited(build_subject("pbd"), ONE, rounds=2)
     assert not finding.broken
     assert finding.shown == pytest.approx(0.875)  # two probes of a quarter, an eighth after a quarter
 
 
 def test_a_tiny_case_is_enumerated() -> None:
     population, cells, _ = TINY[0]
-    tree = Enumeration(Case(challenged("uniform"), population, cells, 0), np.zeros((1, 1), dtype=np.int64))
+    tree = Enumeration(Case(build_subject("uniform"), population, cells, 0), np.zeros((1, 1), dtype=np.int64))
     assert tree.deepen(time.monotonic() + 600)
     assert tree.deepen(time.monotonic() + 600)
     assert tree.complete == 2
@@ -97,7 +97,7 @@ def test_a_tiny_case_is_enumerated() -> None:
 
 def test_an_enumeration_that_runs_out_of_time_says_how_far_it_came() -> None:
     population, cells, _ = TINY[0]
-    tree = Enumeration(Case(challenged("uniform"), population, cells, 0), np.zeros((1, 1), dtype=np.int64))
+    tree = Enumeration(Case(build_subject("uniform"), population, cells, 0), np.zeros((1, 1), dtype=np.int64))
     assert not tree.deepen(time.monotonic() - 1)
     assert tree.complete == 0
 
@@ -127,7 +127,7 @@ def test_a_policy_that_overspends_without_a_gate(trap: str, world: Any) -> None:
 def test_a_probability_rounded_up_by_one_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     right = permit.sampling_probability
     monkeypatch.setattr(permit, "sampling_probability", lambda *numbers: right(*numbers) + 1)
-    finding = broken(challenged("pbu"), SAMPLED)
+    finding = broken(build_subject("pbu"), SAMPLED)
     assert finding.requirement == Requirement(2, "0.4")
     assert finding.shown == pytest.approx(0.4, abs=1e-15)  # no float shows the difference
 
@@ -135,11 +135,11 @@ def test_a_probability_rounded_up_by_one_unit(monkeypatch: pytest.MonkeyPatch) -
 def test_a_noise_scale_one_step_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     right = permit.noise_scale
     monkeypatch.setattr(permit, "noise_scale", lambda *numbers: math.nextafter(right(*numbers), 0.0))
-    assert broken(challenged("uniform"), ONE).shown == pytest.approx(1.0)
+    assert broken(build_subject("uniform"), ONE).shown == pytest.approx(1.0)
 
 
 def test_noise_for_another_relation() -> None:
-    subject = challenged("uniform")
+    subject = build_subject("uniform")
     assert broken(replace(subject, options={"neighbours": "replace"}), SAMPLED).shown == pytest.approx(0.8)
 
 
@@ -227,7 +227,7 @@ class OneSample:
 
 
 def test_one_sample_for_probe_and_publication() -> None:
-    finding = broken(Challenged("one sample", OneSample), SAMPLED)
+    finding = broken(AuditSubject("one sample", OneSample), SAMPLED)
     assert finding.requirement == Requirement(2, "0.4")
     probability = math.expm1(0.1) / math.expm1(0.25)
     both = math.log1p(probability * math.expm1(0.5))  # what sampling hides of a loss of 0.25 twice
@@ -246,25 +246,25 @@ class OwnDice(Sampling):
     "subject",
     [
         with_pieces("pbu", estimator=OwnDice),
-        Challenged(
+        AuditSubject(
             "its own noise", lambda population, cells, noise: Publisher(population, cells, "pbu", noise=SecureNoise())
         ),
     ],
 )
-def test_randomness_that_does_not_come_from_the_source(subject: Challenged) -> None:
+def test_randomness_that_does_not_come_from_the_source(subject: AuditSubject) -> None:
     finding = unclear(subject, ONE)
     assert finding.verdict == "own randomness"
     assert "randomness that the audit cannot see" in finding.obstacle
 
 
 def test_a_seed_of_its_own_hides_nothing() -> None:
-    subject = Challenged(
+    subject = AuditSubject(
         "seeded", lambda population, cells, noise: Publisher(population, cells, "pbu", noise=SeededNoise(1))
     )
     assert broken(subject, ONE).shown == math.inf
 
 
-def after(change: Callable[[Any], Any]) -> Challenged:
+def after(change: Callable[[Any], Any]) -> AuditSubject:
     """An honest measurement, and something done to it."""
 
     class Changed(Sampling):
@@ -347,7 +347,7 @@ def test_draws_that_are_drawn_again_lose_what_a_table_shows(
 
 
 def test_a_world_that_is_refused_is_left_out() -> None:
-    whole = challenged("uniform")
+    whole = build_subject("uniform")
 
     def make(population: Population, cells: int, noise: Any) -> Any:
         if cells < 2:
@@ -355,8 +355,8 @@ def test_a_world_that_is_refused_is_left_out() -> None:
         return whole.make(population, cells, noise)
 
     with pytest.raises(InvalidOption, match="two cells"):
-        audited(Challenged("two cells", make), ONE)
-    assert {finding.verdict for finding in audited(Challenged("two cells", make), rounds=1)} == {"nothing found"}
+        audited(AuditSubject("two cells", make), ONE)
+    assert {finding.verdict for finding in audited(AuditSubject("two cells", make), rounds=1)} == {"nothing found"}
 
 
 def test_a_publisher_that_cannot_be_copied_is_said() -> None:
@@ -365,6 +365,6 @@ def test_a_publisher_that_cannot_be_copied_is_said() -> None:
         publisher.lock = threading.Lock()
         return publisher
 
-    finding = unclear(Challenged("locked", make), ONE)
+    finding = unclear(AuditSubject("locked", make), ONE)
     assert finding.verdict == "cannot say"
     assert "a state that cannot be copied" in finding.obstacle

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from wevent import Population, Publisher, Requirement
-from wevent.auditing.challenged import Challenged, challenged
+from wevent.auditing.audit_subject import AuditSubject, build_subject
 from wevent.auditing.exact.enumeration import Enumeration
 from wevent.auditing.exact.forking import fingerprint, fork
 from wevent.auditing.exact.laws import EXACT, LaplaceCall
@@ -57,7 +57,7 @@ class Shown(Sampling):
 
 
 def test_a_ratio_keeps_its_sixty_digits() -> None:
-    case = Case(challenged("uniform"), Population({Requirement(3, 1): 2}), 1, 0)
+    case = Case(build_subject("uniform"), Population({Requirement(3, 1): 2}), 1, 0)
     tree = Enumeration(case, np.zeros((1, 1), dtype=np.int64))
     assert tree.deepen(time.monotonic() + 600)
     formula = EXACT.divide(1, Decimal(noise_scale(333_333_333, 1)))
@@ -166,7 +166,7 @@ def test_a_ratio_counts_every_way_to_what_is_shown() -> None:
     def coarse(values: Any) -> Any:
         return np.where(values < 2, values / 2, values // 2)  # honest: 4 and 5 look alike
 
-    subject = Challenged("coarse", lambda population, cells, noise: published(Shown(coarse), cells, noise))
+    subject = AuditSubject("coarse", lambda population, cells, noise: published(Shown(coarse), cells, noise))
     case = Case(subject, NINE, 1, 0)
     playing, nobody = Playing(case), frozenset[int]()
     start = playing.play(playing.start(), PairMove(np.array([[0]]), nobody, nobody))

@@ -12,7 +12,7 @@ from tests.support.broken_policies import UngatedLedger
 from tests.zoo.bug import Undone, together
 from tests.zoo.spending import lone_forgotten, short_ring
 from wevent import Population, Publisher
-from wevent.auditing.challenged import Challenged, Finding, challenged
+from wevent.auditing.audit_subject import AuditSubject, Finding, build_subject
 from wevent.auditing.exact import audit_exactly
 from wevent.auditing.exact.cases import LIVED, SEARCHED, SEARCHED_LOCAL, WIDE, World
 from wevent.auditing.exact.lives import Living
@@ -22,26 +22,26 @@ from wevent.core.ledger import Ledger
 from wevent.core.mechanism import Measurement
 
 
-def measuring(estimator: type[Sampling]) -> Challenged:
+def measuring(estimator: type[Sampling]) -> AuditSubject:
     def make(population: Population, cells: int, noise: Any) -> Publisher:
         publisher = Publisher(population, cells, "pbu", noise=noise)
         publisher._pieces = replace(publisher._pieces, estimator=estimator())
         return publisher
 
-    return Challenged(estimator.__name__, make)
+    return AuditSubject(estimator.__name__, make)
 
 
-def spending(policy: type[Any]) -> Challenged:
+def spending(policy: type[Any]) -> AuditSubject:
     def make(population: Population, cells: int, noise: Any) -> Publisher:
         publisher = Publisher(population, cells, "pbu", noise=noise)
         publisher._pieces = replace(publisher._pieces, policy=policy())
         publisher._ledger = UngatedLedger(population, sensitivity=1, cells_per_user=1)
         return publisher
 
-    return Challenged(policy.__name__, make)
+    return AuditSubject(policy.__name__, make)
 
 
-def broken(subject: Challenged, *worlds: Any, seconds: float = 0.0) -> list[Finding]:
+def broken(subject: AuditSubject, *worlds: Any, seconds: float = 0.0) -> list[Finding]:
     found = audit_exactly(subject, seconds=seconds, seed=1, tiny=False, until_broken=True, worlds=worlds or None)
     return [finding for finding in found if finding.broken]
 
@@ -101,7 +101,7 @@ class AllAtMidnight(_EvenShares):
     ],
     ids=lambda subject: subject.name,
 )
-def test_a_promise_that_breaks_in_an_unusual_world(subject: Challenged) -> None:
+def test_a_promise_that_breaks_in_an_unusual_world(subject: AuditSubject) -> None:
     assert broken(subject)
 
 
@@ -138,9 +138,9 @@ def _replays_nothing() -> Undone:
     ids=["a ring of 64 slots", "a class of one or none", "a restore", "a replay"],
 )
 def test_a_ledger_that_forgets_charges(undone: Undone, world: World, shown: float) -> None:
-    assert not broken(challenged("pbd"), world)
+    assert not broken(build_subject("pbd"), world)
     with undone():
-        (finding,) = broken(challenged("pbd"), world)
+        (finding,) = broken(build_subject("pbd"), world)
     assert finding.shown == pytest.approx(shown, abs=0.02)
     assert finding.requirement.window == max(one.window for one in world.population.classes)
 
@@ -157,7 +157,7 @@ def test_a_world_of_the_search_has_updates_returns_and_restores(worlds: tuple[Wo
 
 def test_a_life_is_that_of_a_publisher_that_is_updated_and_restored() -> None:
     """Slot by slot the classes that are charged; charges stay with a class that is away."""
-    case = Case(challenged("uniform"), LIVED.population, 1, 0, LIVED.life)
+    case = Case(build_subject("uniform"), LIVED.population, 1, 0, LIVED.life)
     state = case.start()
     assert isinstance(state, Living)
     charges = [state.step(np.zeros((3, 1), dtype=np.int64)).publication_charges for _ in range(7)]
@@ -170,7 +170,7 @@ def test_a_life_is_that_of_a_publisher_that_is_updated_and_restored() -> None:
 @pytest.mark.parametrize("name", ["lbu", "pbd"])
 def test_states_that_a_restore_makes_anew_are_the_same_state(name: str) -> None:
     world = SEARCHED_LOCAL[-1] if name == "lbu" else LIVED
-    playing = Playing(Case(challenged(name), world.population, 1, 1, world.life))
+    playing = Playing(Case(build_subject(name), world.population, 1, 1, world.life))
     moment = playing.start()
     for _ in range(4):
         moment = playing.play(

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 NOISE = ("--repeats", "2", "--slots", "30")
 COMMANDS = {
-    "audit": ("audit", "run.journal"),
+    "verify": ("verify", "run.journal"),
     "compare": ("compare", "--users", "200", "--mechanisms", "pbu,uniform", "--stream", "log", *NOISE),
     "compare left out": ("compare", "--users", "200", "--unbiased", "--stream", "log", *NOISE),
     "check": ("check", *arguments_through(10)),

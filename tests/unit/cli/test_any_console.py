@@ -20,7 +20,7 @@ COMMANDS = {
     "publish": ("publish", *arguments_through(8), "--json"),
     "check": ("check", *arguments_through(12)),
     "status": ("status", "run.journal"),
-    "audit": ("audit", "run.journal"),
+    "verify": ("verify", "run.journal"),
     "levels": ("levels", "run.journal"),
     "releases": ("releases", "run.journal", "--from", "5"),
     "users": ("users", "run.journal", "list"),
@@ -89,7 +89,7 @@ def test_data_are_utf8_on_any_console(folder: Path) -> None:
     assert "J\\xfcrgen \\u65e5\\u672c  window 4" in listed
 
 
-@pytest.mark.parametrize("name", ["check", "status", "audit", "levels", "plan", "compare", "demo", "mechanisms"])
+@pytest.mark.parametrize("name", ["check", "status", "verify", "levels", "plan", "compare", "demo", "mechanisms"])
 def test_tables_fit_and_no_number_is_cut(folder: Path, name: str) -> None:
     wide = call(folder, *COMMANDS[name], COLUMNS="200").stdout.decode()
     for columns in (80, 60):

@@ -14,7 +14,7 @@ import pytest
 from tests.support.commands import publish, run, write_stream
 from wevent.errors import InvalidOutput, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def test_a_file_that_is_there_stays_without_force(folder: Path, content: bytes |
     assert apsw.Connection(str(folder / "copy.journal")).execute("SELECT committed, copied FROM head").fetchall() == [
         (5, 1)
     ]
-    assert audit_journal(folder / "copy.journal").ok
+    assert verify_journal(folder / "copy.journal").ok
 
 
 def test_a_dangling_link_is_there_too(folder: Path) -> None:

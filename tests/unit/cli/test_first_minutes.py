@@ -36,14 +36,14 @@ def test_a_first_run_that_fails_pins_nothing(example: Path, mistake: tuple[str, 
     assert isinstance(failed.exception, WeventError)  # `main` turns it into one sentence and exit code 2
     assert list(example.glob("run.journal*")) == []
     assert run("publish", "--config", example / "wevent.toml").exit_code == 0
-    assert run("audit", example / "run.journal").exit_code == 0
+    assert run("verify", example / "run.journal").exit_code == 0
 
 
 def test_a_journal_that_has_slots_survives_a_mistake(example: Path) -> None:
     assert run("publish", "--config", example / "wevent.toml").exit_code == 0
     failed = run("publish", "--config", example / "wevent.toml", "--slot", "30m")
     assert "slot ('300s' in the journal, '1800s' now)" in str(failed.exception)
-    assert run("audit", example / "run.journal").exit_code == 0
+    assert run("verify", example / "run.journal").exit_code == 0
 
 
 def test_who_left_can_still_be_erased(example: Path) -> None:
@@ -55,7 +55,7 @@ def test_who_left_can_still_be_erased(example: Path) -> None:
     assert isinstance(again.exception, WeventError)
 
 
-@pytest.mark.parametrize("command", [("status",), ("releases",), ("audit",)])
+@pytest.mark.parametrize("command", [("status",), ("releases",), ("verify",)])
 def test_a_folder_is_no_journal(tmp_path: Path, command: tuple[str, ...]) -> None:
     failed = run(*command, tmp_path)
     assert isinstance(failed.exception, WeventError)

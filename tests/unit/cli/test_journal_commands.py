@@ -63,7 +63,7 @@ def test_publish_resume_audit(run: RunCommand) -> None:
     assert code == 0
     assert "Published slots 11 to 20." in err
     assert [json.loads(line)["slot"] for line in Path("out.ndjson").read_text().splitlines()] == list(range(1, 21))
-    code, out, _ = run("audit", "run.journal", "--json")
+    code, out, _ = run("verify", "run.journal", "--json")
     assert code == 0
     report = json.loads(out)
     assert report["ok"]
@@ -81,7 +81,7 @@ def test_the_journal_is_for_its_owner_only(run: RunCommand) -> None:
 def test_a_violation_is_exit_code_1(run: RunCommand) -> None:
     publish(run, 5)
     change_entry(Path("run.journal"), 2, threshold=1)
-    code, out, _ = run("audit", "run.journal")
+    code, out, _ = run("verify", "run.journal")
     assert code == 1
     assert "VIOLATION in slot 2" in out
 
@@ -116,7 +116,7 @@ def test_status_releases_and_backup(run: RunCommand) -> None:
     assert code == 2
     assert "--accept-lost-changes" in err
     assert publish(run, 15, "--accept-lost-changes", journal="copy.journal")[0] == 0
-    assert run("audit", "copy.journal")[0] == 0
+    assert run("verify", "copy.journal")[0] == 0
     code, _, err = run("backup", "run.journal", "run.journal")
     assert code == 2
 
@@ -136,7 +136,7 @@ def test_users(run: RunCommand) -> None:
     assert "2 changes\nin force from slot 6 on" in run("users", "run.journal", "import", "again.csv")[1]
     assert "61 users" not in run("users", "run.journal", "list")[2]
     assert publish(run, 10)[0] == 0
-    assert run("audit", "run.journal")[0] == 0
+    assert run("verify", "run.journal")[0] == 0
 
 
 def test_an_imported_file_is_imported_once(run: RunCommand) -> None:
@@ -158,7 +158,7 @@ def test_a_new_epoch(run: RunCommand) -> None:
     assert code == 2
     assert "mechanism ('pbd' in the journal, 'pba' now)" in err
     assert publish(run, 10, "--mechanism", "pba", "--new-epoch")[0] == 0
-    assert run("audit", "run.journal")[0] == 0
+    assert run("verify", "run.journal")[0] == 0
 
 
 def test_a_requirement_that_was_not_declared_needs_a_new_epoch(run: RunCommand) -> None:
@@ -170,7 +170,7 @@ def test_a_requirement_that_was_not_declared_needs_a_new_epoch(run: RunCommand) 
     assert publish(run, 10, "--mechanism", "bd", "--new-epoch", "--declare", "4,0.1")[0] == 0
     assert run(*wish)[0] == 0
     assert publish(run, 12)[0] == 0
-    assert run("audit", "run.journal")[0] == 0
+    assert run("verify", "run.journal")[0] == 0
 
 
 def test_start_auto_is_written_down(run: RunCommand) -> None:
@@ -189,7 +189,7 @@ def test_unknown_users_may_be_counted(run: RunCommand) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("audit", "missing.journal"), "no such file"),
+        (("verify", "missing.journal"), "no such file"),
         (("status", "users.csv"), "another kind of file"),
         (("releases", "users.csv"), "another kind of file"),
         (("users", "users.csv", "list"), "another kind of file"),

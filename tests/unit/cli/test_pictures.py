@@ -64,7 +64,7 @@ def test_a_reproduction_does_not_begin(tmp_path, capsys, hidden_matplotlib):
         ("plan", "--plot", "file/x.svg"),
         ("demo", "--plot", "file/x.png"),
         ("plot", "run.journal", "--html", "file/x.html"),
-        ("challenge", "uniform", "--plot", "file/x.png"),
+        ("audit", "uniform", "--plot", "file/x.png"),
     ],
     ids=lambda arguments: " ".join(arguments),
 )

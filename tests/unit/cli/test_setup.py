@@ -59,7 +59,7 @@ def test_every_command_finds_the_configuration(run: RunCommand) -> None:
     assert "Settings: wevent.toml" in err
     for command in (
         ("status",),
-        ("audit",),
+        ("verify",),
         ("releases",),
         ("levels",),
         ("users", "list"),
@@ -78,7 +78,7 @@ def test_a_configuration_elsewhere_names_the_journal(run: RunCommand, tmp_path: 
     (tmp_path / "elsewhere").mkdir()
     shutil.copy("wevent.toml", "other.toml")
     Path("wevent.toml").unlink()
-    for command in (("status",), ("audit",), ("releases",), ("users",)):
+    for command in (("status",), ("verify",), ("releases",), ("users",)):
         rest = ("list",) if command == ("users",) else ()
         code, out, err = run(*command, "--config", "other.toml", *rest)
         assert (code, err.count("Settings:")) == (0, 0), err

@@ -37,7 +37,7 @@ def test_nothing_says_1970(folder: Path) -> None:
         ("status", "run.journal", "--statement"),
         ("releases", "run.journal"),
         ("releases", "run.journal", "--format", "csv"),
-        ("audit", "run.journal", "--json"),
+        ("verify", "run.journal", "--json"),
         ("doctor", "run.journal"),
     ):
         done = run(folder, *command)

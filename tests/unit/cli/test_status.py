@@ -94,9 +94,9 @@ def test_a_restore_is_seen_in_status_and_audit(
     for text in (screen, restored):
         assert all(part in text for part in said)
         assert ("changes of the registry may be lost: import it again" in text) == doubts[2]
-    code, screen, _ = run("audit", "run.journal")
+    code, screen, _ = run("verify", "run.journal")
     assert (code, sentence in screen) == (0, True)
-    assert json.loads(run("audit", "run.journal", "--json")[1])["released_elsewhere"] == [{"first": 11, "last": 14}]
+    assert json.loads(run("verify", "run.journal", "--json")[1])["released_elsewhere"] == [{"first": 11, "last": 14}]
 
 
 def test_nothing_is_elsewhere_or_in_doubt_in_a_plain_journal(run: Run) -> None:
@@ -104,7 +104,7 @@ def test_nothing_is_elsewhere_or_in_doubt_in_a_plain_journal(run: Run) -> None:
     found = facts(run)
     names = ("released_elsewhere", "in_doubt_through", "silent_through", "changes_lost")
     assert [found[name] for name in names] == [[], None, None, False]
-    assert "elsewhere" not in run("status", "run.journal")[1] + run("audit", "run.journal")[1]
+    assert "elsewhere" not in run("status", "run.journal")[1] + run("verify", "run.journal")[1]
 
 
 @pytest.mark.parametrize("command", [("status",), ("releases",), ("users",)])

@@ -4,7 +4,7 @@ import pytest
 
 from wevent.core.nearest import did_you_mean, nearest
 
-COMMANDS = ["compare", "publish", "status", "releases", "audit", "users", "backup", "restore", "plan", "plot"]
+COMMANDS = ["compare", "publish", "status", "releases", "verify", "users", "backup", "restore", "plan", "plot"]
 MECHANISMS = ["pft", "pbd", "pba", "bd", "ba", "uniform", "pbu", "sample", "lbu", "plbu"]
 
 

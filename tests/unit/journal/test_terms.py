@@ -27,7 +27,7 @@ from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.resolve import begin, must_begin
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 SHOWN = {"length_us": "slot", "origin_us": "start"}  # the names people know
 OTHERS: dict[str, Any] = {
@@ -101,7 +101,7 @@ def test_an_epoch_inherits_every_charge(path: Path, changes: dict[str, Any]) -> 
     number = cells if isinstance(cells, int) else len(cells)
     publish(path, 27, number, make_terms(**changes))
     publish(path, 60, number)
-    assert audit_journal(path).ok
+    assert verify_journal(path).ok
     with SqliteJournal(path) as journal:
         records = list(journal.releases())
         assert [record.epoch.number for record in records] == [1] * 20 + [2] * 40
@@ -139,7 +139,7 @@ def test_an_epoch_that_came_to_no_slot_changes_nothing(path: Path) -> None:
         assert journal.imported() == b""
     publish(path, 40)
     publish(path, 41, epoch=make_terms(mechanism="ba"))
-    assert audit_journal(path).ok
+    assert verify_journal(path).ok
 
 
 def test_a_start_that_came_to_no_slot_binds_nobody(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_start_that_came_to_no_slot_binds_nobody(tmp_path: Path) -> None:
     publish(path, 5)
     with SqliteJournal(path, write=True) as journal, pytest.raises(SettingsDiffer):
         begin(journal, make_terms(mechanism="pba", stream="mistaken"), new_epoch=True)
-    assert audit_journal(path).ok
+    assert verify_journal(path).ok
 
 
 def test_options_that_do_not_fit_start_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from wevent.errors import InvalidJournal
 from wevent.journal import PostgresPlace, examine_database, is_begun, open_journal, share_journal
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 PLACE = PostgresPlace("postgresql://ann@db/city")
 PSYCOPG = "psycopg"
@@ -20,7 +20,7 @@ IMPLEMENTED = (
     "postgres_journal",
 )
 
-WAYS: list[Callable[[PostgresPlace], object]] = [open_journal, share_journal, examine_database, audit_journal]
+WAYS: list[Callable[[PostgresPlace], object]] = [open_journal, share_journal, examine_database, verify_journal]
 
 
 @pytest.fixture(autouse=True)

@@ -72,4 +72,4 @@ def test_a_journal_with_anchors_resumes_and_is_audited(tmp_path: Path) -> None:
     refused = publish(tmp_path, 22, "--no-anchors")
     assert refused.code == 2
     assert "anchors (True in the journal, False now)" in refused.err
-    assert call(tmp_path, "audit", "run.journal").code == 0
+    assert call(tmp_path, "verify", "run.journal").code == 0

@@ -51,7 +51,7 @@ def test_a_frame_in_and_releases_back(folder: Path, events: pd.DataFrame, capsys
     assert releases["slot"].tolist() == [slot for slot in range(1, 11) for _ in range(4)]
     assert releases["mechanism"].unique().tolist() == ["pft"]
     assert capsys.readouterr().out == ""  # nothing was asked to be printed
-    assert wevent.audit(folder / "run.journal").ok
+    assert wevent.verify_journal(folder / "run.journal").ok
     assert sorted(path.name for path in folder.iterdir()) == [
         "events.csv",
         "run.journal",
@@ -81,7 +81,7 @@ def test_it_resumes_with_a_longer_frame_or_with_files(folder: Path, events: pd.D
     report = call(folder, folder / "events.csv", end="2026-01-01T00:30:00Z", out=folder / "out.csv")
     assert (report.summary.first, report.summary.last, report.summary.sent_again) == (21, 30, 10)
     assert (folder / "out.csv").read_bytes().startswith(before)
-    assert wevent.audit(folder / "run.journal").ok
+    assert wevent.verify_journal(folder / "run.journal").ok
     assert len(set(report.releases().columns["slot"])) == 30
 
 

@@ -40,7 +40,7 @@ def test_the_command_refuses_and_the_others_say_why(path: Path) -> None:
     assert "ran with seeded noise" in done.err
     assert "epsilons add up" in done.err
     assert json.loads(run(path.parent, "status", "run.journal", "--json").out)["unsafe"] == ["seeded noise"]
-    audit = run(path.parent, "audit", "run.journal")
+    audit = run(path.parent, "verify", "run.journal")
     assert audit.code == 1
     assert "noise was seeded" in audit.out
 

@@ -46,4 +46,4 @@ def test_a_replaced_population_is_counted_and_survives_a_restart(tmp_path: Path)
     lines = [json.loads(line) for line in (tmp_path / "out.ndjson").read_text().splitlines()]
     covered = [line["low"][1] <= USERS <= line["high"][1] for line in lines[12:]]
     assert sum(covered) >= 4, "all who count now are in the other cell; an interval misses it now and then"
-    assert call(tmp_path, "audit", "run.journal").code == 0
+    assert call(tmp_path, "verify", "run.journal").code == 0

@@ -46,7 +46,7 @@ def test_an_earlier_journal_can_use_anchors_from_an_epoch_on(folder: Path) -> No
     fine(publish(folder, 3, "--weighted"))
     fine(publish(folder, 6, "--anchors", "--new-epoch"))
     assert [epoch["anchors"] for epoch in epochs(folder)] == [False, True]
-    fine(call(folder, "audit", "run.journal"))
+    fine(call(folder, "verify", "run.journal"))
 
 
 SAID = {
@@ -123,7 +123,7 @@ def test_another_mechanism_brings_its_own_options_and_leaves_the_rest(folder: Pa
         ("pbd", None, False, False, True),
         ("pft", None, False, False, True),
     ]
-    fine(call(folder, "audit", "run.journal"))
+    fine(call(folder, "verify", "run.journal"))
 
 
 def test_none_takes_back_what_was_said(folder: Path) -> None:

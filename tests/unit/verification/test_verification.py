@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from tests.support.stored_slots import chain_again, change_blob, change_entry, read_blob, read_entry, store_blob
 from tests.support.synthetic import SyntheticSource, make_journal
 from tests.support.window_checker import violated_windows
-from wevent.auditing.window_sums import WindowSums
 from wevent.errors import InvalidJournal
 from wevent.journal import SqliteJournal
 from wevent.noise import SeededNoise
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
+from wevent.verification.window_sums import WindowSums
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_slots_that_are_left_out_charged_nothing() -> None:
 
 
 def test_a_journal_is_clean(path: Path) -> None:
-    report = audit_journal(path)
+    report = verify_journal(path)
     assert report.ok
     assert report.slots == 40
     assert all(0 < worst <= nano for (_, nano), worst in report.classes.items())
@@ -74,7 +74,7 @@ def test_it_works_while_someone_publishes(path: Path) -> None:
     from wevent.journal import SqliteJournal
 
     with SqliteJournal(path, write=True):
-        assert audit_journal(path).ok
+        assert verify_journal(path).ok
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_it_works_while_someone_publishes(path: Path) -> None:
 )
 def test_a_change_is_found(path: Path, statement: str, problem: str) -> None:
     change(path, statement)
-    assert any(problem in one["problem"] for one in audit_journal(path).violations)
+    assert any(problem in one["problem"] for one in verify_journal(path).violations)
 
 
 def fresh_slot(path: Path) -> int:
@@ -119,7 +119,7 @@ def fresh_slot(path: Path) -> int:
 def test_a_changed_slot_is_found(path: Path, changes: dict[str, Any], problem: str) -> None:
     slot = fresh_slot(path)
     change_entry(path, slot, **changes)
-    found = [one["problem"] for one in audit_journal(path).violations if one["slot"] == slot]
+    found = [one["problem"] for one in verify_journal(path).violations if one["slot"] == slot]
     assert "the hash chain is broken: what is stored is not what was committed" in found
     assert any(problem in one for one in found)
 
@@ -136,7 +136,7 @@ def test_a_changed_blob_is_found(path: Path, which: str) -> None:
         "histogram": whole[:-1],
     }
     change_blob(path, name, damaged[which])
-    found = [one["problem"] for one in audit_journal(path).violations]
+    found = [one["problem"] for one in verify_journal(path).violations]
     assert "a blob that the slot names is missing or is not what was committed" in found
 
 
@@ -144,7 +144,7 @@ def test_a_missing_histogram_is_found(path: Path) -> None:
     slot = fresh_slot(path)
     name = read_entry(path, slot)["histogram"]
     change(path, f"DELETE FROM blobs WHERE hash = x'{name.hex()}'")
-    found = [(one["slot"], one["problem"]) for one in audit_journal(path).violations]
+    found = [(one["slot"], one["problem"]) for one in verify_journal(path).violations]
     assert found == [(slot, "a blob that the slot names is missing or is not what was committed")]
 
 
@@ -154,7 +154,7 @@ def test_another_histogram_in_a_repeat_is_found(path: Path) -> None:
     repeat = next(entry["slot"] for entry in later if entry["kind"] == 0) + 1
     change_entry(path, repeat, kind=1, shown=1, histogram=first["histogram"])
     chain_again(path)
-    problems = {(one["slot"], one["problem"]) for one in audit_journal(path).violations}
+    problems = {(one["slot"], one["problem"]) for one in verify_journal(path).violations}
     assert (repeat, "the release does not fit the slot's outcome") in problems
 
 
@@ -167,7 +167,7 @@ def charge(path: Path, slot: int, charges: list[int]) -> None:
 
 def test_an_overspent_window_is_named(path: Path) -> None:
     charge(path, 12, [0, 900_000_000, 0, 0])
-    found = [one for one in audit_journal(path).violations if "limit" in one]
+    found = [one for one in verify_journal(path).violations if "limit" in one]
     assert found[0]["slot"] == 12
     assert (found[0]["window"], found[0]["epsilon"], found[0]["limit"]) == (4, 1.0, 1.0)
     assert found[0]["spend"] > 1.0
@@ -175,16 +175,16 @@ def test_an_overspent_window_is_named(path: Path) -> None:
 
 def test_a_negative_charge_is_named(path: Path) -> None:
     charge(path, 12, [0, -1, 0, 0])
-    found = [(one["slot"], one["problem"]) for one in audit_journal(path).violations]
+    found = [(one["slot"], one["problem"]) for one in verify_journal(path).violations]
     assert (12, "a charge is negative") in found
 
 
 def test_a_class_that_was_charged_more_than_a_looser_one_is_named(path: Path) -> None:
     charge(path, 12, [3, 3, 2, 1])
-    found = [one for one in audit_journal(path).violations if "looser" in one["problem"]]
+    found = [one for one in verify_journal(path).violations if "looser" in one["problem"]]
     assert [(one["slot"], one["window"], one["epsilon"]) for one in found] == [(12, 8, 0.4)]
     change_entry(path, 12, kind=3, shown=0, histogram=b"")
-    assert not any("looser" in one["problem"] for one in audit_journal(path).violations)
+    assert not any("looser" in one["problem"] for one in verify_journal(path).violations)
 
 
 @pytest.mark.parametrize(
@@ -200,12 +200,12 @@ def test_another_population_is_found(path: Path, old: str, new: str, problem: st
     data = read_blob(path, name)
     assert old.encode() in data
     change_blob(path, name, data.replace(old.encode(), new.encode()))
-    assert any(problem in one["problem"] for one in audit_journal(path).violations)
+    assert any(problem in one["problem"] for one in verify_journal(path).violations)
 
 
 def test_seeded_noise_is_a_violation(tmp_path: Path) -> None:
     publish(tmp_path / "s.journal", noise=SeededNoise(1))
-    report = audit_journal(tmp_path / "s.journal")
+    report = verify_journal(tmp_path / "s.journal")
     assert [one["problem"] for one in report.violations] == ["noise was seeded: whoever knows the seed can undo it"]
 
 
@@ -221,7 +221,7 @@ def test_a_retained_part_is_audited(path: Path) -> None:
         assert journal.compact(10) == 31
         assert [record.slot for record in journal.releases()] == list(range(31, 41))
         assert journal.load().state == state
-    report = audit_journal(path)
+    report = verify_journal(path)
     assert report.ok
     assert (report.first, report.slots) == (31, 10)
 
@@ -231,9 +231,9 @@ def test_what_is_no_journal_is_said_so(tmp_path: Path, content: bytes) -> None:
     other = tmp_path / "x.journal"
     other.write_bytes(content)
     with pytest.raises(InvalidJournal):
-        audit_journal(other)
+        verify_journal(other)
     with pytest.raises(InvalidJournal, match="no such file"):
-        audit_journal(tmp_path / "missing.journal")
+        verify_journal(tmp_path / "missing.journal")
 
 
 @pytest.mark.parametrize("which", ["population", "publication", "histogram"])
@@ -241,6 +241,6 @@ def test_a_number_where_bytes_should_be_is_damage(path: Path, which: str) -> Non
     """Made into bytes, it would be as many zeros: more than there is memory."""
     change(path, f"UPDATE blobs SET data = {2**50} WHERE hash = x'{read_entry(path, fresh_slot(path))[which].hex()}'")
     with pytest.raises(InvalidJournal, match="damaged"):
-        audit_journal(path)
+        verify_journal(path)
     with SqliteJournal(path) as journal, pytest.raises(InvalidJournal, match="damaged"):
         list(journal.releases())

@@ -17,7 +17,7 @@ from wevent.journal import SqliteJournal
 from wevent.journal.record import Hook, no_hook
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 
 class Crash(Exception):
@@ -65,12 +65,12 @@ def change_record(path: Path, **changes: Any) -> None:
 
 
 def ends(path: Path) -> tuple[bool, int | None, str | None, int | None]:
-    report = audit_journal(path)
+    report = verify_journal(path)
     return report.ok, report.witness_slot, report.witness_problem, report.write_ahead_slot
 
 
 def problems(path: Path) -> list[tuple[int, str]]:
-    return [(one["slot"], one["problem"]) for one in audit_journal(path).violations]
+    return [(one["slot"], one["problem"]) for one in verify_journal(path).violations]
 
 
 def test_the_whole_journal_reaches_its_witness(path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_tail_that_was_cut_off_consistently_is_found(path: Path) -> None:
     cut_end(path, 7)
     found = f"{witness(path)} shows slot 12, and the journal ends with 7: its end is missing, or it is an old copy"
     assert problems(path) == [(8, found)]
-    done = call(path.parent, "audit", path.name)
+    done = call(path.parent, "verify", path.name)
     assert done.code == 1
     assert "VIOLATION in slot 8: a.journal.witness shows slot 12" in done.out
 
@@ -124,10 +124,10 @@ def test_a_missing_witness_is_reported(path: Path, content: bytes | None) -> Non
     ok, slot, problem, _ = ends(path)
     assert (ok, slot) == (True, None)
     assert str(witness(path)) in str(problem)
-    done = call(path.parent, "audit", path.name)
+    done = call(path.parent, "verify", path.name)
     assert done.code == 0
     assert "the end of the journal was not checked against a witness" in done.out
-    assert json.loads(call(path.parent, "audit", str(path), "--json").out)["witness_problem"] == problem
+    assert json.loads(call(path.parent, "verify", str(path), "--json").out)["witness_problem"] == problem
 
 
 @pytest.mark.parametrize("damaged", [0, 1])
@@ -142,7 +142,7 @@ def test_the_newest_copy_that_is_whole_counts(path: Path, damaged: int) -> None:
 
 def test_a_link_leads_to_the_witness_of_the_file_it_names(path: Path, tmp_path: Path) -> None:
     (tmp_path / "link.journal").symlink_to(path)
-    assert audit_journal(tmp_path / "link.journal").witness_slot == 12
+    assert verify_journal(tmp_path / "link.journal").witness_slot == 12
 
 
 class TestWriteAheadRecord:
@@ -151,11 +151,11 @@ class TestWriteAheadRecord:
     def test_no_finding_while_it_is_whole(self, crashed: Path) -> None:
         assert ends(crashed) == (True, 15, None, 15)
         said = "slots through 15 are in the write-ahead record only: the next writer stores them"
-        assert said in call(crashed.parent, "audit", crashed.name).out
+        assert said in call(crashed.parent, "verify", crashed.name).out
         with SqliteJournal(crashed, write=True):
             pass
         assert ends(crashed) == (True, 15, None, None)
-        assert audit_journal(crashed).slots == 15
+        assert verify_journal(crashed).slots == 15
 
     @pytest.mark.parametrize("way", ["flipped", "cut"])
     def test_damage_is_found(self, crashed: Path, way: str) -> None:

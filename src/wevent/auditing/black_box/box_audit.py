@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from wevent.auditing.audit_subject import Finding
 from wevent.auditing.black_box.effort import Effort
 from wevent.auditing.black_box.proven_loss import proven_loss
 from wevent.auditing.black_box.tried_pair import Runs, TriedPair
-from wevent.auditing.challenged import Finding
 from wevent.core.requirements import Requirement
 
 Progress = Callable[[str, int, int | None], object]

@@ -47,7 +47,7 @@ class CommandRuns:
 
     def __enter__(self) -> Self:
         with ExitStack() as held:
-            folder = tempfile.TemporaryDirectory(prefix="wevent-challenge-", ignore_cleanup_errors=True)
+            folder = tempfile.TemporaryDirectory(prefix="wevent-audit-", ignore_cleanup_errors=True)
             self._folder = Path(held.enter_context(folder))
             held.enter_context(self._process)
             self._held = held.pop_all()

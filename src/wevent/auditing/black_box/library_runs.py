@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from wevent.auditing.audit_subject import AuditSubject
 from wevent.auditing.black_box.seen import STOPPED, Seen
 from wevent.auditing.black_box.stream_pairs import Pair, Victim, pairs_of, whispered
-from wevent.auditing.challenged import Challenged
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.requirements import Requirement
 from wevent.errors import WeventError
@@ -25,7 +25,7 @@ class LibraryRuns:
     audit = "black box: library"
     batch = 10
 
-    def __init__(self, subject: Challenged, promises: Sequence[Requirement] = (*PROMISES, WHISPER)) -> None:
+    def __init__(self, subject: AuditSubject, promises: Sequence[Requirement] = (*PROMISES, WHISPER)) -> None:
         self._subject = subject
         self._promises = promises
 

@@ -23,7 +23,7 @@ slot = "500ms"
 grace = "200ms"
 cells = {cells}
 journal = "run.journal"
-stream = "challenge"
+stream = "audit"
 mechanism = {mechanism}
 {options}
 [levels.privacy]
@@ -53,7 +53,7 @@ def own_service(mechanism: str, options: Mapping[str, Any], *, module: str = "we
     """
     lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in options.items() if value is not None)
     text = _CONFIGURATION.format(cells=json.dumps(_CELLS), mechanism=json.dumps(mechanism), options=lines)
-    with tempfile.TemporaryDirectory(prefix="wevent-challenge-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="wevent-audit-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "wevent.toml").write_text(text, encoding="utf-8")
         token = _token(module, folder)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wevent.auditing.audit_subject import Finding
 from wevent.auditing.black_box.box_audit import Progress
 from wevent.auditing.black_box.proven_loss import at_least
-from wevent.auditing.challenged import Finding
 from wevent.client import Client
 from wevent.core.arrays import BoolArray, FloatArray
 from wevent.core.requirements import Requirement
@@ -118,7 +118,7 @@ class _Play:
         self._client, self._facts, self._offer, self._progress, self._wanted = client, facts, offer, progress, wanted
         self._cells = facts.cells[:_VICTIMS]
         run = secrets.token_hex(4)
-        self._victims = [f"challenge-{run}-{place}" for place in range(len(self._cells))]
+        self._victims = [f"audit-{run}-{place}" for place in range(len(self._cells))]
 
     def play(self, spans: int) -> _Played:
         """Register, then toss and send in every slot, and wait for the releases."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wevent.auditing.challenged import Challenged
+from wevent.auditing.audit_subject import AuditSubject
 from wevent.auditing.exact.laws import ResponseCall
 from wevent.auditing.exact.lives import Life
 from wevent.auditing.exact.pairs import Case
@@ -94,7 +94,7 @@ TABULATED = (_world(1, (1, 2, 2)), _world(2, (1, 4, 2)))  # noise so narrow that
 TINY_LOCAL = (_world(1, (2, 1, 1)), _world(2, (2, 1, 1)), _world(1, (2, 1, 1), (3, "0.4", 2)))
 
 
-def cases_of(subject: Challenged, worlds: Sequence[World]) -> list[Case]:
+def cases_of(subject: AuditSubject, worlds: Sequence[World]) -> list[Case]:
     """Every world with every class as the victim's, and enough cells for two records that have none in common."""
     least = _most_cells(subject) * (2 if subject.options.get("neighbours") == "replace" else 1)
     return [
@@ -114,7 +114,7 @@ def _takes(case: Case) -> bool:
     return True
 
 
-def responds(subject: Challenged) -> bool:
+def responds(subject: AuditSubject) -> bool:
     """Whether users randomize their own reports (spec 9), so that everybody registered takes part in every draw."""
     population, least, _ = SEARCHED_LOCAL[0]
     cells = max(least, _most_cells(subject))
@@ -125,7 +125,7 @@ def responds(subject: Challenged) -> bool:
     return any(isinstance(call, ResponseCall) for call in run.calls)
 
 
-def _most_cells(subject: Challenged) -> int:
+def _most_cells(subject: AuditSubject) -> int:
     return int(subject.options.get("max_cells_per_user") or 1)
 
 

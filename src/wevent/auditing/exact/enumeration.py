@@ -15,7 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from wevent.auditing.challenged import Stepping
+from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.laws import BinomialCall, Call, LaplaceCall, ResponseCall, TooManyDraws
 from wevent.auditing.exact.pairs import Case, Moment, PairMove, Playing, Record
 from wevent.auditing.exact.proposals import far_draw

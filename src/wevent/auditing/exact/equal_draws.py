@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from wevent.auditing.challenged import Stepping
+from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.forking import fingerprint
 from wevent.auditing.exact.laws import EXACT, laplace_between
 from wevent.auditing.exact.responses import Key, Slopes

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from wevent.auditing.challenged import Challenged, Finding, Unclear
+from wevent.auditing.audit_subject import AuditSubject, Finding, Unclear
 from wevent.auditing.exact.cases import SEARCHED, SEARCHED_LOCAL, TABULATED, TINY, TINY_LOCAL, World, cases_of, responds
 from wevent.auditing.exact.enumeration import SLOTS, Enumeration
 from wevent.auditing.exact.pairs import Case, is_broken
@@ -32,7 +32,7 @@ _TABLE_S = 6.0  # for tables, at least, where they are the last resort
 
 
 def audit_exactly(
-    subject: Challenged,
+    subject: AuditSubject,
     *,
     seconds: float,
     seed: int,
@@ -79,7 +79,7 @@ def audit_exactly(
 class _Log:
     """What was found, by audit and requirement."""
 
-    subject: Challenged
+    subject: AuditSubject
     until_broken: bool
     findings: dict[tuple[str, Requirement], Finding] = field(default_factory=dict)
 

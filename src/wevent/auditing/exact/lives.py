@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wevent.auditing.challenged import Stepping
+from wevent.auditing.audit_subject import Stepping
 from wevent.core.arrays import IntArray
 from wevent.core.mechanism import Measurement, NoiseSource
 from wevent.core.requirements import Population

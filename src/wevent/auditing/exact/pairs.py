@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from wevent.auditing.challenged import Challenged, Stepping
+from wevent.auditing.audit_subject import AuditSubject, Stepping
 from wevent.auditing.exact.laws import EXACT, TooManyDraws
 from wevent.auditing.exact.lives import Life, Living
 from wevent.auditing.exact.sides import Side, log_ratio
@@ -39,7 +39,7 @@ class Case:
         life: changes of the population, and restores.
     """
 
-    subject: Challenged
+    subject: AuditSubject
     population: Population
     cells: int
     victim: int

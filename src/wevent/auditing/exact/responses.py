@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wevent.auditing.challenged import Stepping
+from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.forking import fingerprint
 from wevent.auditing.exact.laws import LaplaceCall
 from wevent.auditing.exact.slot_run import SlotRun, run_slot

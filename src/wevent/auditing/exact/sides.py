@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
-from wevent.auditing.challenged import Stepping
+from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.forking import fingerprint
 from wevent.auditing.exact.laws import EXACT, TooManyDraws
 from wevent.auditing.exact.slot_law import SlotLaw

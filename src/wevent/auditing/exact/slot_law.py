@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wevent.auditing.challenged import Stepping
+from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.equal_draws import Level, reach_monotone
 from wevent.auditing.exact.laws import EXACT, LaplaceCall, laplace_probability
 from wevent.auditing.exact.responses import Slopes, learn_slopes

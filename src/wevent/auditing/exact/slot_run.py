@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wevent.auditing.challenged import Stepping
+from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.forking import fork
 from wevent.auditing.exact.laws import Call
 from wevent.auditing.exact.outcomes import Observables, Outcome, failure_of, observables_of, outcome_of, told

@@ -15,7 +15,7 @@ from itertools import count, product
 
 import numpy as np
 
-from wevent.auditing.challenged import Stepping
+from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.laws import EXACT, Call, LaplaceCall, TooManyDraws
 from wevent.auditing.exact.outcomes import Outcome
 from wevent.auditing.exact.pairs import Case, Record

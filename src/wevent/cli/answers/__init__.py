@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from wevent.cli.answers.answer import Answer, ClassOfUsers, as_json, known
-from wevent.cli.answers.audits import ChallengeAnswer, ShownAnswer
+from wevent.cli.answers.audits import AuditAnswer, ShownAnswer
 from wevent.cli.answers.credentials import NewTokenAnswer, PersonalLinkAnswer, TokenAnswer, TokensAnswer
 from wevent.cli.answers.journals import (
-    AuditAnswer,
     BackupAnswer,
     ClassBudget,
     PlotAnswer,
@@ -22,6 +21,7 @@ from wevent.cli.answers.journals import (
     RestoreAnswer,
     SlotsElsewhere,
     StatusAnswer,
+    VerifyAnswer,
     Violation,
     WindowSpend,
     WriterAnswer,
@@ -69,7 +69,6 @@ __all__ = [
     "Answer",
     "AuditAnswer",
     "BackupAnswer",
-    "ChallengeAnswer",
     "ChangeAnswer",
     "CheckAnswer",
     "CheckOfMachine",
@@ -114,6 +113,7 @@ __all__ = [
     "TokenAnswer",
     "TokensAnswer",
     "UsersAnswer",
+    "VerifyAnswer",
     "Violation",
     "WindowSpend",
     "WriterAnswer",
@@ -123,9 +123,9 @@ __all__ = [
 
 ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
     {
-        "audit": AuditAnswer,
+        "verify": VerifyAnswer,
         "backup": BackupAnswer,
-        "challenge": ChallengeAnswer,
+        "audit": AuditAnswer,
         "check": CheckAnswer,
         "compare": CompareAnswer,
         "demo": DemoAnswer,

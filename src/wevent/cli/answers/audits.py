@@ -35,8 +35,8 @@ class ShownAnswer(Answer):
     seconds: float
 
 
-class ChallengeAnswer(Answer):
-    """`wevent challenge --json`.
+class AuditAnswer(Answer):
+    """`wevent audit --json`.
 
     Attributes:
         mechanism: its name.

@@ -129,8 +129,8 @@ class Violation(Answer, omit_defaults=True):
     limit: float | None = None
 
 
-class AuditAnswer(Answer):
-    """`wevent audit --json`.
+class VerifyAnswer(Answer):
+    """`wevent verify --json`.
 
     Attributes:
         ok: whether nothing is wrong (exit code 0; otherwise 1).

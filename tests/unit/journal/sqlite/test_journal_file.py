@@ -14,7 +14,7 @@ from wevent.journal import SqliteJournal
 from wevent.outputs import open_output
 from wevent.publishing import loop
 from wevent.publishing.loop import Publication, Running
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 
 def test_the_same_counts_leave_no_trace_of_themselves(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_what_is_kept_of_a_long_run_is_audited(tmp_path: Path, monkeypatch: pyte
         with SqliteJournal(path, write=True) as journal:
             publish(journal, tmp_path / "o.ndjson", end, batch=32, keep=20)
             assert journal.head().first > end - 300
-        assert audit_journal(path).ok
+        assert verify_journal(path).ok
 
 
 def test_a_state_that_is_too_large_for_a_row_is_replayed_instead(
@@ -65,4 +65,4 @@ def test_a_state_that_is_too_large_for_a_row_is_replayed_instead(
             assert 20_000 < len(published.publisher.state()) < 1_000_000
             assert journal.head().committed == end
             assert len(journal.load().since) == replayed
-        assert audit_journal(path).ok
+        assert verify_journal(path).ok

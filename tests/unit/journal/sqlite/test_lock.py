@@ -35,7 +35,7 @@ def without_locks(folder: Path, *arguments: str) -> Done:
 def test_a_journal_is_read(folder: Path) -> None:
     assert without_locks(folder, "releases", "run.journal").out == (folder / "out.ndjson").read_text()
     assert "writer: none" in without_locks(folder, "status", "run.journal").out
-    assert without_locks(folder, "audit", "run.journal").code == 0
+    assert without_locks(folder, "verify", "run.journal").code == 0
     assert without_locks(folder, "backup", "run.journal", "copy.journal").code == 0
 
 

@@ -15,7 +15,7 @@ from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.members import MemberView
-from wevent.verification import audit_journal
+from wevent.verification import verify_journal
 
 SMALL, LARGE = CLASSES[2], CLASSES[1]  # windows 3 and 8
 CORNER = (LARGE[0], SMALL[1])
@@ -50,7 +50,7 @@ def test_a_change_counts_in_a_stricter_class_until_the_earlier_requirement_is_ov
     assert size(journal, SMALL) == [3] * 5 + [2] * 15
     assert size(journal, CORNER) == [0] * 5 + [1] * 2 + [0] * 13  # in force through 5 + 3 - 1
     assert size(journal, LARGE) == [3] * 7 + [4] * 13
-    assert audit_journal(journal.path).ok
+    assert verify_journal(journal.path).ok
 
 
 def test_a_change_back_keeps_what_was_held_in_force(journal: SqliteJournal) -> None:
@@ -60,7 +60,7 @@ def test_a_change_back_keeps_what_was_held_in_force(journal: SqliteJournal) -> N
     assert size(journal, SMALL) == [3] * 5 + [2] * 10 + [3] * 5
     assert size(journal, CORNER) == [0] * 5 + [1] * 2 + [0] + [1] * 7 + [0] * 5  # LARGE through 8 + 8 - 1
     assert size(journal, LARGE) == [3] * 7 + [4] + [3] * 12
-    assert audit_journal(journal.path).ok
+    assert verify_journal(journal.path).ok
 
 
 @pytest.mark.parametrize("action", ["remove", "erase"])
@@ -74,7 +74,7 @@ def test_leaving_does_not_forget_and_an_erased_id_is_not_readable(journal: Sqlit
     assert size(journal, LARGE) == [3] * 5 + [2] * 15
     assert size(journal, CORNER) == [0] * 7 + [1] * 5 + [0] * 8  # LARGE is in force through 5 + 8 - 1
     assert size(journal, SMALL) == [3] * 12 + [4] * 8
-    assert audit_journal(journal.path).ok
+    assert verify_journal(journal.path).ok
 
 
 def test_rows_that_are_no_longer_in_force_are_dropped(journal: SqliteJournal) -> None:

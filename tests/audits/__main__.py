@@ -1,6 +1,6 @@
-"""Challenge every mechanism with its options, count false alarms, and write docs/results/audit.json and audit.md.
+"""Audit every mechanism with its options, count false alarms, and write docs/results/audit.json and audit.md.
 
-`python -m tests.challenges [--seconds 60] [--trials 20000] [--clean 200] [--mechanisms pbd,pba] [--parts outside]
+`python -m tests.audits [--seconds 60] [--trials 20000] [--clean 200] [--mechanisms pbd,pba] [--parts outside]
 [--out docs/results/audit]`: of parts that are not named, the figures that are there stay.
 """
 
@@ -18,16 +18,16 @@ from typing import Any
 from scipy.stats import binom
 
 import wevent
-from tests.challenges.report import as_markdown
+from tests.audits.report import as_markdown
+from wevent.auditing.audit_subject import build_subject
 from wevent.auditing.black_box.box_audit import audit_black_box
 from wevent.auditing.black_box.effort import Effort
 from wevent.auditing.black_box.library_runs import LibraryRuns
-from wevent.auditing.challenged import challenged
 from wevent.core.registry import BUILT_IN
 
 CONFIDENCE = 0.95
-QUICK = 600  # runs of a clean quick challenge
-PARTS = ("challenges", "outside", "clean")
+QUICK = 600  # runs of a clean quick audit
+PARTS = ("audits", "outside", "clean")
 _CENTRAL: tuple[dict[str, Any], ...] = ({}, {"neighbours": "replace"}, {"max_cells_per_user": 2}, {"nonnegative": True})
 _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "pft": (*_CENTRAL, {"unbiased": True}, {"unbiased": False}, {"cycle": (4.0,)}),
@@ -65,9 +65,9 @@ def main() -> int:
     result = json.loads(file.read_text(encoding="utf-8")) if file.exists() and set(given.parts) != set(PARTS) else {}
     result |= {"version": wevent.__version__, "python": platform.python_version(), "confidence": CONFIDENCE}
     names = given.mechanisms or list(BUILT_IN)
-    if "challenges" in given.parts:
-        rows = [_challenged(name, options, given.seconds) for name, options in subjects(given.mechanisms)]
-        result |= {"seconds_each": given.seconds, "challenges": rows}
+    if "audits" in given.parts:
+        rows = [_audited(name, options, given.seconds) for name, options in subjects(given.mechanisms)]
+        result |= {"seconds_each": given.seconds, "audits": rows}
     if "outside" in given.parts:
         result |= {"trials_each": given.trials, "outside": [_outside(name, given.trials) for name in names]}
     if "clean" in given.parts:
@@ -76,13 +76,13 @@ def main() -> int:
     given.out.with_suffix(".md").write_text(as_markdown(result), encoding="utf-8")
     alarms = result["clean"]["false_alarms"]
     unlikely = binom.sf(alarms - 1, max(result["clean"]["runs"], 1), 1 - CONFIDENCE) < 1e-4
-    return int(unlikely or not all(row["ok"] for row in [*result["challenges"], *result["outside"]]))
+    return int(unlikely or not all(row["ok"] for row in [*result["audits"], *result["outside"]]))
 
 
-def _challenged(name: str, options: dict[str, Any], seconds: float) -> dict[str, Any]:
+def _audited(name: str, options: dict[str, Any], seconds: float) -> dict[str, Any]:
     """All audits of a mechanism on its own, those that need no process of a variant."""
     audits = ["exact", "library"] if options else ["exact", "library", "command", "service"]
-    found = wevent.challenge(
+    found = wevent.audit_mechanism(
         name, seconds=seconds / 3 if options else seconds, audits=audits, confidence=CONFIDENCE, **options
     )
     print(name, options or "", found.verdict, f"{found.seconds:.0f} s", flush=True)
@@ -96,7 +96,7 @@ def _challenged(name: str, options: dict[str, Any], seconds: float) -> dict[str,
 def _outside(name: str, trials: int) -> dict[str, Any]:
     """What a number of runs shows, however fast the machine is."""
     begun = time.time()
-    findings = audit_black_box(LibraryRuns(challenged(name)), Effort(trials=trials), seed=1, confidence=CONFIDENCE)
+    findings = audit_black_box(LibraryRuns(build_subject(name)), Effort(trials=trials), seed=1, confidence=CONFIDENCE)
     told = [
         {"window": one.requirement.window, "epsilon": one.requirement.epsilon, "shown": one.shown, "event": one.witness}
         for one in findings
@@ -107,12 +107,14 @@ def _outside(name: str, trials: int) -> dict[str, Any]:
 
 
 def _clean(number: int, names: list[str]) -> dict[str, Any]:
-    """Quick challenges of honest mechanisms: how many are called broken."""
+    """Quick audits of honest mechanisms: how many are called broken."""
     alarms: list[dict[str, Any]] = []
     begun = time.time()
     for run in range(number):
         name = names[run % len(names)]
-        findings = audit_black_box(LibraryRuns(challenged(name)), Effort(trials=QUICK), seed=run, confidence=CONFIDENCE)
+        findings = audit_black_box(
+            LibraryRuns(build_subject(name)), Effort(trials=QUICK), seed=run, confidence=CONFIDENCE
+        )
         alarms += [
             {"mechanism": name, "seed": run, "shown": one.shown, "witness": one.witness}
             for one in findings

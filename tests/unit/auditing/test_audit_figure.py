@@ -1,4 +1,4 @@
-"""The picture of a challenge: what is written in it lies on nothing else."""
+"""The picture of an audit: what is written in it lies on nothing else."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from wevent.drawing import challenge_figure
-from wevent.drawing.challenge_figure import ShownLoss, draw_challenge
+from wevent.drawing import audit_figure
+from wevent.drawing.audit_figure import ShownLoss, draw_audit
 
 PARTS = (0.0, 0.05, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0, 1.01, 1.5, 2.0, 900.0, math.inf)
 
@@ -36,13 +36,13 @@ def test_no_label_lies_on_the_line_a_bar_or_another_label(
             others.extend(one.get_window_extent() for one in (*axis.lines, *axis.patches, *texts))
             edges.append(drawn.bbox.x1)
 
-    picture = challenge_figure.picture
-    monkeypatch.setattr(challenge_figure, "picture", measured)
+    picture = audit_figure.picture
+    monkeypatch.setattr(audit_figure, "picture", measured)
     rows = [
         ShownLoss(f"black box: library, 12 slots, ε = {promised:g}", promised, part * promised, part > 1.0)
         for part in PARTS
     ]
-    draw_challenge("pbd breaks a promise", "A promise is broken.", rows, tmp_path / "shown.png")
+    draw_audit("pbd breaks a promise", "A promise is broken.", rows, tmp_path / "shown.png")
     assert len(labels) == len(rows)
     assert not any(label.overlaps(other) for label in labels for other in others)
     assert not any(label.overlaps(other) for label, other in combinations(labels, 2))

@@ -1,4 +1,4 @@
-"""A picture of a challenge: what was shown of every promise, beside the promise."""
+"""A picture of an audit: what was shown of every promise, beside the promise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ShownLoss(NamedTuple):
     broken: bool
 
 
-def draw_challenge(title: str, facts: str, rows: Sequence[ShownLoss], path: Path) -> None:
+def draw_audit(title: str, facts: str, rows: Sequence[ShownLoss], path: Path) -> None:
     """A bar for every promise, as long as what was shown of it; the promise is the line that no bar may cross."""
     with picture(path, 1, 1, size=(8.5, 1.6 + 0.32 * len(rows))) as (drawn, axes):
         axis = axes[0, 0]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.challenges.__main__ import subjects
-from tests.challenges.report import as_markdown
-from wevent.auditing.challenged import Finding, challenged
-from wevent.auditing.challenging import Challenge, challenge
+from tests.audits.__main__ import subjects
+from tests.audits.report import as_markdown
+from wevent.auditing.audit_subject import Finding, build_subject
+from wevent.auditing.mechanism_audit import AuditReport, audit_mechanism
 from wevent.core.registry import BUILT_IN
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidOption
@@ -17,15 +17,15 @@ from wevent.errors import InvalidOption
 PROMISE = Requirement(2, 1)
 
 
-def _challenge(options: dict[str, Any], shown: float) -> dict[str, Any]:
+def _audited(options: dict[str, Any], shown: float) -> dict[str, Any]:
     broken = shown > PROMISE.epsilon
     finding = Finding("black box: library", PROMISE, shown, broken, 0.95, "victim alone", 1200, 3.0)
-    return Challenge("pbd", options, 0.95, [finding], seconds=3.0).to_dict()
+    return AuditReport("pbd", options, 0.95, [finding], seconds=3.0).to_dict()
 
 
-def test_the_page_has_a_row_for_every_challenge_and_the_false_alarms() -> None:
+def test_the_page_has_a_row_for_every_audit_and_the_false_alarms() -> None:
     unclear = Finding("exact", PROMISE, 0.5, False, None, "", 1, 1.0, "cannot say", "a state that cannot be copied")
-    open_challenge = Challenge("pbd", {"refund": False}, 0.95, [unclear], seconds=1.0).to_dict()
+    open_audit = AuditReport("pbd", {"refund": False}, 0.95, [unclear], seconds=1.0).to_dict()
     page = as_markdown(
         {
             "version": "1",
@@ -44,7 +44,7 @@ def test_the_page_has_a_row_for_every_challenge_and_the_false_alarms() -> None:
                     ],
                 }
             ],
-            "challenges": [_challenge({}, 0.625), _challenge({"refund": True}, float("inf")), open_challenge],
+            "audits": [_audited({}, 0.625), _audited({"refund": True}, float("inf")), open_audit],
             "clean": {"runs": 200, "false_alarms": 3, "alarms": [], "seconds": 10},
         }
     )
@@ -57,13 +57,13 @@ def test_the_page_has_a_row_for_every_challenge_and_the_false_alarms() -> None:
     assert "3 called broken (1.5%; the stated level allows 5%)" in page
 
 
-def test_every_mechanism_is_challenged_and_takes_the_options_it_is_challenged_with() -> None:
+def test_every_mechanism_is_audited_and_takes_the_options_it_is_audited_with() -> None:
     tried = list(subjects(None))
     assert {name for name, _ in tried} == set(BUILT_IN)
     for name, options in tried:
-        challenged(name, **options).make(Population({PROMISE: 5}), 4, None)
+        build_subject(name, **options).make(Population({PROMISE: 5}), 4, None)
 
 
 def test_options_beside_what_was_made_already_are_refused_not_forgotten() -> None:
     with pytest.raises(InvalidOption, match="neighbours"):
-        challenge(challenged("pbd"), seconds=1, audits=["exact"], neighbours="replace")
+        audit_mechanism(build_subject("pbd"), seconds=1, audits=["exact"], neighbours="replace")

@@ -1,4 +1,4 @@
-"""`wevent challenge`: every audit that a mechanism can be held to, and one verdict."""
+"""`wevent audit`: every audit that a mechanism can be held to, and one verdict."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from wevent.auditing.audit_subject import AuditSubject, Finding, Verdict, build_subject
 from wevent.auditing.black_box.box_audit import Progress, audit_black_box
 from wevent.auditing.black_box.command_runs import CommandRuns
 from wevent.auditing.black_box.effort import Effort
 from wevent.auditing.black_box.library_runs import LibraryRuns
-from wevent.auditing.challenged import Challenged, Finding, Verdict, challenged
 from wevent.auditing.exact.exact_audit import audit_exactly
 from wevent.core.registry import BUILT_IN
 from wevent.core.requirements import Population, Requirement
@@ -58,7 +58,7 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Challenge:
+class AuditReport:
     """What the audits of a mechanism came to.
 
     Attributes:
@@ -133,8 +133,8 @@ def _plain(finding: Finding) -> dict[str, Any]:
     }
 
 
-def challenge(
-    mechanism: str | Challenged,
+def audit_mechanism(
+    mechanism: str | AuditSubject,
     *,
     seconds: float = 60.0,
     seed: int = 1,
@@ -143,7 +143,7 @@ def challenge(
     service: Service | None = None,
     progress: Progress | None = None,
     **options: Any,
-) -> Challenge:
+) -> AuditReport:
     """Look for two neighbouring streams that a mechanism tells apart by more than it promises (spec 1).
 
     Args:
@@ -164,14 +164,14 @@ def challenge(
         raise InvalidOption(
             "a confidence of at least 0.5 and below 1", f"{confidence!r}", "0.95 is common.", option="confidence"
         )
-    if options and isinstance(mechanism, Challenged):
+    if options and isinstance(mechanism, AuditSubject):
         raise InvalidOption(
             "options in what is to be audited itself",
             ", ".join(sorted(options)),
             "It is made as it is.",
             option="options",
         )
-    subject = mechanism if isinstance(mechanism, Challenged) else challenged(mechanism, **options)
+    subject = mechanism if isinstance(mechanism, AuditSubject) else build_subject(mechanism, **options)
     wanted, notes = _possible(_wanted(audits, service), mechanism, service)
     if audits is None and "command" in wanted and seconds < _COMMAND_S:
         wanted.remove("command")
@@ -186,12 +186,12 @@ def challenge(
             subject, seconds * _PARTS[name] / parts, seed, confidence, 1.0 / max(len(judged), 1), progress, service
         )
         findings += _AUDIT[name](run)
-    return Challenge(
+    return AuditReport(
         subject.name, dict(subject.options), confidence, findings, notes, seconds=time.perf_counter() - begun
     )
 
 
-def _check_publishes(subject: Challenged) -> None:
+def _check_publishes(subject: AuditSubject) -> None:
     """That a publisher of it gets through slots at all: where every slot fails, both streams of a pair look the same.
 
     Raises:
@@ -215,7 +215,7 @@ def _check_publishes(subject: Challenged) -> None:
 
 @dataclass(frozen=True)
 class _Run:
-    subject: Challenged
+    subject: AuditSubject
     seconds: float
     seed: int
     confidence: float
@@ -287,7 +287,7 @@ _AUDIT: dict[str, Callable[[_Run], list[Finding]]] = {
 }
 
 
-def _possible(wanted: list[str], mechanism: str | Challenged, service: Service | None) -> tuple[list[str], list[str]]:
+def _possible(wanted: list[str], mechanism: str | AuditSubject, service: Service | None) -> tuple[list[str], list[str]]:
     """Without audits by another process that does not know the mechanism; and what is to be said about that."""
     own = [] if _every_process_knows(mechanism) else ["command", *(["service"] if service is None else [])]
     left_out = [name for name in wanted if name in own]
@@ -309,7 +309,7 @@ def _wanted(audits: Collection[str] | None, service: Service | None) -> list[str
     return [name for name in AUDITS if name in chosen]
 
 
-def _every_process_knows(mechanism: str | Challenged) -> bool:
+def _every_process_knows(mechanism: str | AuditSubject) -> bool:
     """Whether another process finds it by its name: built in, or installed with an entry point."""
     return isinstance(mechanism, str) and mechanism in {*BUILT_IN, *_installed()}
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wevent.auditing.window_sums import NANO
+from wevent.verification.window_sums import NANO
 
 Key = tuple[int, int]
 Add = Callable[..., None]

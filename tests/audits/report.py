@@ -18,7 +18,7 @@ def _head(result: dict[str, Any]) -> Iterator[str]:
     yield (
         f"Made by `make audit` (version {result['version']}, Python {result['python']}, 2 cores that did other work too)."
         " What the audits do is in"
-        " [challenge a mechanism](../how-to/challenge-a-mechanism.md). That nothing was found proves nothing: the proofs are"
+        " [audit a mechanism](../how-to/audit-a-mechanism.md). That nothing was found proves nothing: the proofs are"
         " [here](../explanation/proofs.md)."
     )
     yield ""
@@ -56,7 +56,7 @@ def _figures(result: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "| mechanism | audit | window | promised ε | shown ε | part | verdict | trials | seconds |"
     yield "|---|---|--:|--:|--:|--:|---|--:|--:|"
-    for row in result["challenges"]:
+    for row in result["audits"]:
         if not row["options"]:
             for finding in row["findings"]:
                 yield _row(row["mechanism"], finding)
@@ -78,7 +78,7 @@ def _variants(result: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "| mechanism | options | verdict | exact | black box | seconds |"
     yield "|---|---|---|--:|--:|--:|"
-    for row in result["challenges"]:
+    for row in result["audits"]:
         if row["options"]:
             options = ", ".join(f"{name} {value}" for name, value in row["options"].items())
             parts = [_most(row, exact=True), _most(row, exact=False)]
@@ -101,6 +101,6 @@ def _clean(result: dict[str, Any]) -> Iterator[str]:
     runs, alarms = clean["runs"], clean["false_alarms"]
     level = 1 - result["confidence"]
     yield (
-        f"{runs} quick black-box challenges of shipped mechanisms in {clean['seconds']:,} s: {alarms} called broken"
+        f"{runs} quick black-box audits of shipped mechanisms in {clean['seconds']:,} s: {alarms} called broken"
         f" ({alarms / max(runs, 1):.1%}; the stated level allows {level:.0%})."
     )

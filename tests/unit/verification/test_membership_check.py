@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wevent.auditing.memberships import JournalRows, RestoreRow, Row, Run, Version, check_memberships, find_unordered
 from wevent.people.classes import (
     ClassHistory,
     Key,
@@ -25,6 +24,15 @@ from wevent.people.classes import (
     find_unregistered_class,
 )
 from wevent.people.membership import Boundary, Change, Membership, drop_expired, erased_id, find_current, find_in_force
+from wevent.verification.membership_check import (
+    JournalRows,
+    RestoreRow,
+    Row,
+    Run,
+    Version,
+    check_memberships,
+    find_unordered,
+)
 
 SALT = b"s" * 32
 LOOSE, STRICT = (2, 900), (6, 300)

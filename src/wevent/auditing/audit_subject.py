@@ -29,7 +29,7 @@ class Stepping(Protocol):
 
 
 @dataclass(frozen=True)
-class Challenged:
+class AuditSubject:
     """What is audited: its name, and how to make a publisher of it.
 
     Attributes:
@@ -43,7 +43,7 @@ class Challenged:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def challenged(mechanism: str, **options: Any) -> Challenged:
+def build_subject(mechanism: str, **options: Any) -> AuditSubject:
     """A mechanism by its name, built in or registered, with options of a publisher.
 
     Raises:
@@ -54,7 +54,7 @@ def challenged(mechanism: str, **options: Any) -> Challenged:
     def make(population: Population, cells: int, noise: NoiseSource | None) -> Stepping:
         return Publisher(population, cells, name, noise=noise, **options)
 
-    return Challenged(name, make, options)
+    return AuditSubject(name, make, options)
 
 
 Unclear = Literal["cannot say", "own randomness"]
