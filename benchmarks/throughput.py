@@ -22,8 +22,9 @@ import numpy as np
 
 import wevent
 from benchmarks import report
+from tests.support.live_events import ScriptedPipeSource
 from wevent.cli.group import cli
-from wevent.events.pipe import PipeInbox, PipeSource
+from wevent.events.live_source import PipeInbox, PipeSource
 from wevent.events.segment_log import SegmentLog
 from wevent.settings import StreamSettings
 from wevent.streams import FileSource, SlotClock, Source
@@ -118,16 +119,16 @@ def run_query(path: str, users: int, per_range: int) -> dict[str, float]:
     return {"seconds": time.perf_counter() - started}
 
 
-def open_pipe(inbox: Any, *, in_thread: bool) -> PipeSource:
+def open_pipe(inbox: Any, source: type[PipeSource] = PipeSource) -> PipeSource:
     """Live lines over an event log in a temporary folder."""
     chosen, log = settings(("-",), close="lines"), SegmentLog(Path(tempfile.mkdtemp()))
-    return PipeSource(chosen, CLOCK, None, inbox=inbox, store=log, in_thread=in_thread)
+    return source(chosen, CLOCK, None, inbox=inbox, store=log)
 
 
 def run_live(users: int) -> dict[str, float]:
     """Lines from standard input, as fast as they come; slots close by close lines."""
     roster = roster_of(users)
-    source = open_pipe(PipeInbox(sys.stdin.buffer), in_thread=True)
+    source = open_pipe(PipeInbox(sys.stdin.buffer))
     started = time.perf_counter()
     publish(source, roster, SLOTS)
     seconds = time.perf_counter() - started
@@ -157,7 +158,7 @@ class _Drip:
 
 def run_slots() -> dict[str, float]:
     roster = roster_of(900)
-    source = open_pipe(_Drip(), in_thread=False)
+    source = open_pipe(_Drip(), ScriptedPipeSource)
     publisher = wevent.Publisher(roster.population, CELLS, "pbd", noise=wevent.SeededNoise(1))
     peaks = {}
     started = time.perf_counter()

@@ -442,9 +442,8 @@ class TestClock:
         assert_once(path, 90)
 
     def test_a_live_publisher_that_is_behind_commits_closed_slots_together(self, tmp_path: Path) -> None:
-        from tests.support.live_events import pipe_source
+        from tests.support.live_events import ScriptedPipeSource, pipe_source
         from wevent.counting.labels import Cells
-        from wevent.events.pipe import PipeSource
         from wevent.streams import SlotClock, StreamSettings
 
         minute = 60_000_000
@@ -458,7 +457,7 @@ class TestClock:
             def waiting(self) -> int:
                 return 0
 
-        class Watched(PipeSource):
+        class Watched(ScriptedPipeSource):
             open_when_counted = 0
 
             def count(self, roster: Any, first: int, most: int) -> Any:

@@ -19,17 +19,15 @@ import resource, sys, tempfile, threading, os
 from pathlib import Path
 import numpy as np
 from wevent import Cells, Roster
-from tests.support.live_events import pipe_source
-from wevent.events.pipe import PipeInbox
+from wevent.events.live_source import PipeInbox, PipeSource
 from wevent.events.segment_log import SegmentLog
 from wevent.streams import SlotClock
-from wevent.streams.clock import wall_clock_us
 from wevent.settings import StreamSettings
 
 chosen = StreamSettings(inputs=("-",), cells=Cells.of(4), slot_us=60_000_000, start_us=0, close="lines")
 people = Roster.from_columns(np.arange(100), np.full(100, 4), np.full(100, 1.0))
 inbox, store = PipeInbox(sys.stdin.buffer), SegmentLog(Path(tempfile.mkdtemp()))
-source = pipe_source(chosen, SlotClock(0, 60_000_000), 1, inbox=inbox, now_us=wall_clock_us, store=store)
+source = PipeSource(chosen, SlotClock(0, 60_000_000), 1, inbox=inbox, store=store)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 counted = list(source.count(people, 1, 1))
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -796,9 +796,9 @@ MUTANTS = [
     ),
     Mutant(
         "service: what a killed run wrote is acknowledged before it is on disk",
-        "events/segment_log.py",
-        "            sync_path(path)\n        if not",
-        "        if not",
+        "file_io.py",
+        "        os.fsync(file)\n        return read_at",
+        "        return read_at",
         BATCHES,
     ),
     Mutant(
@@ -1178,7 +1178,7 @@ MUTANTS = [
     Mutant(
         "replicas: a sender waits for a database that stands still",
         "events/receiver.py",
-        "waiting.answer.result(self._answer_s)",
+        "waiting.answer.result(_ANSWER_S)",
         "waiting.answer.result()",
         ("tests/unit/events/test_receiver.py",),
     ),

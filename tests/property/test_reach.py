@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from wevent.core.permit import PermitMisused
 from wevent.counting.labels import Labels
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
+from wevent.events import live_source
 from wevent.events.live_source import LiveSource, SlotBuffer
 from wevent.journal import SqliteJournal
 from wevent.journal.terms import Epoch, class_history
@@ -84,9 +86,10 @@ class TestLive:
         batch = EventColumns(np.arange(7), Labels.of(users), cells)
         found = []
         for room in (100, 1):
-            opened = SlotBuffer(1, people, compact_above=room)
-            opened.add(batch)
-            opened.add(EventColumns(np.array([9]), Labels.of(["f"]), np.array([1])))
+            with patch.object(live_source, "_COMPACT_ABOVE", room):
+                opened = SlotBuffer(1, people)
+                opened.add(batch)
+                opened.add(EventColumns(np.array([9]), Labels.of(["f"]), np.array([1])))
             found.append(opened.count(2).matrix.sum(axis=0).tolist())
         assert found[0] == found[1] == [3, 1]
 

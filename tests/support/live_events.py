@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wevent.events.live_source import LiveSource
-from wevent.events.pipe import PipeSource
+from wevent.events.live_source import LiveSource, PipeSource
 from wevent.events.receiver import BatchReceiver
-from wevent.events.records import Batch, RecordCodec
+from wevent.events.records import RecordCodec, StoredBatch
 from wevent.events.segment_log import SegmentLog
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
@@ -30,11 +29,11 @@ class MemoryStore:
     def declare(self, digest: bytes, meaning: bytes) -> None:
         self._meanings[digest] = meaning
 
-    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+    def find(self, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         found = dict(record for records in self.records.values() for record in records)
         return [(index, found[name]) for index, (name, _) in enumerate(batches) if name in found]
 
-    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+    def put(self, batches: Sequence[StoredBatch]) -> tuple[bool, int]:
         if any(slot <= self.closed for _, records in batches for slot in records):
             return False, self.closed
         for name, records in batches:
@@ -64,6 +63,23 @@ class MemoryStore:
         pass
 
 
+class ScriptedPipeSource(PipeSource):
+    """Source that reads the pieces of a script in the thread of the test, whenever it would wait."""
+
+    def _start(self) -> None:
+        pass
+
+    def _rest(self, wait_s: float) -> None:
+        if self._has_ended or self._gathered:
+            self._write()
+        else:
+            piece = self._inbox.get(wait_s)
+            wait_s = 0.0
+            if piece is not None:
+                self._take(piece)
+        super()._rest(wait_s)
+
+
 def pipe_source(
     settings: StreamSettings,
     clock: SlotClock,
@@ -72,8 +88,8 @@ def pipe_source(
     inbox: Any,
     now_us: Callable[[], int],
     store: MemoryStore | SegmentLog | None = None,
-    source: type[PipeSource] = PipeSource,
-) -> PipeSource:
+    source: type[ScriptedPipeSource] = ScriptedPipeSource,
+) -> ScriptedPipeSource:
     """A source over a pipe, in the thread of the test."""
     store = MemoryStore() if store is None else store
     return source(settings, clock, last, inbox=inbox, store=store, now_us=now_us)

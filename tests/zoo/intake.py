@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tests.zoo.bug import Bug, Subject, Undone, together
-from wevent.events import pipe, segment_log
+from wevent.events import live_source, segment_log
 from wevent.publishing.loop import Publication
 from wevent.settings import StreamSettings
 from wevent.streams import decoding
@@ -16,15 +16,15 @@ _QUOTED = re.compile(rb'"[^"]*(?:"|\Z)')
 
 def _closed_by_events() -> Undone:
     """The latest event says what time it is."""
-    read = pipe.PipeSource._take_events
+    read = live_source.PipeSource._take_events
 
-    def hurried(self: pipe.PipeSource, lines: bytes) -> None:
+    def hurried(self: live_source.PipeSource, lines: bytes) -> None:
         read(self, lines)
         times = self._decoder.decode(lines).batch.times
         if len(times):
             self._closed = max(self._closed, self._clock.slot_of(int(times.max())) - 1)
 
-    return together((pipe.PipeSource, "_take_events", hurried))
+    return together((live_source.PipeSource, "_take_events", hurried))
 
 
 _STRICT = property(lambda self: True, lambda self, value: None)  # whatever the settings say

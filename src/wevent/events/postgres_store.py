@@ -22,7 +22,7 @@ import psycopg
 from psycopg import errors, sql
 
 from wevent.errors import JournalLocked, StorageFailed
-from wevent.events.records import Batch, Result, SlotKeys, decrypt, encrypt
+from wevent.events.records import Result, SlotKeys, StoredBatch, decrypt, encrypt
 
 if TYPE_CHECKING:
     from wevent.journal.connection import Session
@@ -142,10 +142,10 @@ class PostgresStore:
         text = "INSERT INTO meanings VALUES (%s, %s) ON CONFLICT DO NOTHING"
         self._repeat(lambda connection: connection.execute(text, (digest, meaning)))
 
-    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+    def find(self, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         return self._repeat(lambda connection: self._find(connection, batches))
 
-    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+    def put(self, batches: Sequence[StoredBatch]) -> tuple[bool, int]:
         keys = self.open_keys()
         slots = {slot for _, records in batches for slot in records}
         if not slots:
@@ -203,7 +203,7 @@ class PostgresStore:
         self.open_keys()
         return self.session.repeat(work)
 
-    def _find(self, connection: Connection, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+    def _find(self, connection: Connection, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         keys = self.open_keys()
         latest = keys.slots()[-_LATEST:]
         slots, digests, places = [], [], {}

@@ -21,9 +21,9 @@ import numpy as np
 from wevent.core.arrays import IntArray
 from wevent.errors import BatchConflict, JournalUnreachable, StorageFailed
 from wevent.events.records import (
-    Batch,
     EventStore,
     RecordCodec,
+    StoredBatch,
     decode_record,
     note_sorted,
     service_stopping,
@@ -43,7 +43,7 @@ _ANSWER_S = 30.0  # longest wait of a sender for a database that stands still wi
 _NO_EVENTS = EventColumns.joined(())
 
 
-class _Batch(NamedTuple):
+class _WaitingBatch(NamedTuple):
     """A batch whose sender waits.
 
     Attributes:
@@ -71,16 +71,16 @@ class _Batch(NamedTuple):
 class _SortedBatch(NamedTuple):
     """A batch, the number of its rejected events by reason, its answer, and what is stored of it."""
 
-    batch: _Batch
+    batch: _WaitingBatch
     rejected: dict[str, int]
     answer: BatchResult
-    stored: Batch
+    stored: StoredBatch
 
 
 class BatchReceiver:
     """Receiver of batches; its thread alone uses `declare`, `find` and `put` of `intake`.
 
-    Without a last slot the stream has no end. A sender waits `answer_s` at most.
+    Without a last slot the stream has no end.
     """
 
     def __init__(
@@ -91,17 +91,16 @@ class BatchReceiver:
         *,
         intake: EventStore,
         now_us: Callable[[], int] = wall_clock_us,
-        answer_s: float = _ANSWER_S,
     ) -> None:
         self._clock, self._last = clock, last
-        self._intake, self._patience_s, self._answer_s = intake, intake.patience_s, answer_s
+        self._intake, self._patience_s = intake, intake.patience_s
         self._deadlines = SlotDeadlines(clock, settings.grace_us, now_us)
         self._codec = RecordCodec(settings.cells, clock)
         self._decoder = ObjectDecoder(settings.columns, settings.cells, time_reader(settings))
         self._closed = 0  # the last slot that is known to be closed
         self._is_declared = False
         self._lock = threading.Condition()  # of everything below
-        self._queue: list[_Batch] = []
+        self._queue: list[_WaitingBatch] = []
         self._is_stopping = False
         self._uncounted = Rejections()
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
@@ -128,7 +127,7 @@ class BatchReceiver:
             self._queue.append(waiting)
             self._lock.notify()
         try:
-            return waiting.answer.result(self._answer_s)
+            return waiting.answer.result(_ANSWER_S)
         except TimeoutError:
             with self._lock:  # repeated batches must not fill the memory; one that is being written is not in the queue
                 self._queue = [batch for batch in self._queue if batch is not waiting]
@@ -150,7 +149,7 @@ class BatchReceiver:
             self._lock.notify()
         self._thread.join()
 
-    def _decode(self, sender: str, batch: str | None, lines: bytes) -> _Batch:
+    def _decode(self, sender: str, batch: str | None, lines: bytes) -> _WaitingBatch:
         received_us = self._deadlines.now()
         digest = hashlib.blake2b(lines, digest_size=16).digest()
         splitter = LineSplitter()
@@ -161,7 +160,7 @@ class BatchReceiver:
             events.append(decoded.batch)
             malformed += np.bincount(decoded.problems, minlength=len(PROBLEMS))
         name = self._codec.name(sender, digest.hex() if batch is None else batch)
-        return _Batch(name, digest, EventColumns.joined(events), malformed, received_us, Future())
+        return _WaitingBatch(name, digest, EventColumns.joined(events), malformed, received_us, Future())
 
     def _run(self) -> None:
         while True:
@@ -172,9 +171,9 @@ class BatchReceiver:
                     return
             self._store_group(group)
 
-    def _next_group(self) -> list[_Batch]:
+    def _next_group(self) -> list[_WaitingBatch]:
         """Return the batches of the next write, under the lock; one that came twice is left for the write after it."""
-        group: dict[bytes, _Batch] = {}
+        group: dict[bytes, _WaitingBatch] = {}
         events = 0
         for batch in self._queue:
             if len(group) == _GROUP_BATCHES or events >= _GROUP_EVENTS:
@@ -185,7 +184,7 @@ class BatchReceiver:
         self._queue = [batch for batch in self._queue if group.get(batch.name) is not batch]
         return list(group.values())
 
-    def _store_group(self, group: list[_Batch]) -> None:
+    def _store_group(self, group: list[_WaitingBatch]) -> None:
         """Make batches durable and answer them; where the disk refuses a group, each batch is tried alone."""
         try:
             self._store_patiently(group)
@@ -197,7 +196,7 @@ class BatchReceiver:
                 else:
                     batch.refuse(error)
 
-    def _store_patiently(self, waiting: list[_Batch]) -> None:
+    def _store_patiently(self, waiting: list[_WaitingBatch]) -> None:
         """Store batches and answer them; try again for a while after a lost connection. Raise if some have no answer."""
         waiting = [batch for batch in waiting if not batch.answer.done()]
         end = time.monotonic() + self._intake.patience_s
@@ -212,7 +211,7 @@ class BatchReceiver:
                     self._intake.patience_s = 0.0  # the database is away: nothing waits again until it is back
                     raise
 
-    def _try_to_store(self, waiting: list[_Batch]) -> list[_Batch]:
+    def _try_to_store(self, waiting: list[_WaitingBatch]) -> list[_WaitingBatch]:
         """Answer batches that are stored already, store and answer the others; returns those that are not stored."""
         if not self._is_declared:
             self._intake.declare(self._codec.digest, self._codec.meaning)
@@ -233,7 +232,7 @@ class BatchReceiver:
             one.batch.answer.set_result(one.answer)
         return []
 
-    def _answer_again(self, batch: _Batch, record: bytes) -> None:
+    def _answer_again(self, batch: _WaitingBatch, record: bytes) -> None:
         """Answer a batch that is stored as it was answered before."""
         digest, answer, _ = decode_record(record)
         if batch.answer.done():  # by another of its records
@@ -248,7 +247,7 @@ class BatchReceiver:
                 )
             )
 
-    def _sort(self, batch: _Batch) -> _SortedBatch:
+    def _sort(self, batch: _WaitingBatch) -> _SortedBatch:
         """Sort the events of a batch by the moment it was received, however long it waited since.
 
         The slot that was open then has a part in any case: a batch is known until that slot is committed.

@@ -50,7 +50,7 @@ _REMEDY = "Make room and make the folder writable; what was acknowledged is not 
 
 Result = TypeVar("Result")
 
-Batch = tuple[bytes, Mapping[int, bytes]]
+StoredBatch = tuple[bytes, Mapping[int, bytes]]
 """Name of a batch, and its record of each slot. The name is a digest of the sender and the batch id."""
 
 
@@ -66,7 +66,7 @@ class EventStore(Protocol):
     def declare(self, digest: bytes, meaning: bytes) -> None:
         """Store the meaning of records that start with this digest: public settings."""
 
-    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+    def find(self, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         """Return records of those batches that are stored, each with the index of its batch; they are durable.
 
         A store searches its open slots, at least the latest ones and those of the batch.
@@ -75,7 +75,7 @@ class EventStore(Protocol):
             JournalUnreachable: if the database does not answer within `patience_s`.
         """
 
-    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+    def put(self, batches: Sequence[StoredBatch]) -> tuple[bool, int]:
         """Store some batches, all or none; durable on return.
 
         Returns:

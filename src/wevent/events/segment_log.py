@@ -24,7 +24,7 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from wevent.events.records import NAME_BYTES, NO_NAME, Batch, Result, SlotKeys, decrypt, encrypt, service_stopping
+from wevent.events.records import NAME_BYTES, NO_NAME, Result, SlotKeys, StoredBatch, decrypt, encrypt, service_stopping
 from wevent.file_io import create_private, probe_write, read_at, read_whole, storage_errors, sync_path
 
 _log = logging.getLogger("wevent.events.segment_log")
@@ -88,13 +88,13 @@ class SegmentLog:
                 self._end_segment()
             self._header, self._meanings[digest] = header, meaning
 
-    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+    def find(self, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         with self._lock:
             places = [(index, self._names.get(name)) for index, (name, _) in enumerate(batches)]
         known = [(index, place, self.keys.get(place.slot)) for index, place in places if place is not None]
         return [(index, record) for index, place, key in known if key for record in self._read([place], key)]
 
-    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+    def put(self, batches: Sequence[StoredBatch]) -> tuple[bool, int]:
         slots = {slot for _, records in batches for slot in records}
         if not slots or min(slots) <= self._closed:
             return not slots, self._closed
@@ -160,7 +160,7 @@ class SegmentLog:
 
     # Segments; under the lock
 
-    def _store(self, batches: Sequence[Batch]) -> None:
+    def _store(self, batches: Sequence[StoredBatch]) -> None:
         """Append batches of encrypted records, and force them to disk.
 
         If the disk refuses, nothing behind the last durable byte of the segment is used.

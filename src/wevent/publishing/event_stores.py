@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wevent.errors import WeventError
-from wevent.events.pipe import PipeInbox, PipeSource, standard_input
+from wevent.events.live_source import PipeInbox, PipeSource, standard_input
 from wevent.events.records import RecordCodec, SlotKeys
 from wevent.events.segment_log import SegmentLog
 from wevent.journal import JournalPlace, PostgresPlace, share_journal
@@ -27,7 +27,7 @@ def open_input(settings: Settings, clock: SlotClock, last: int | None) -> Source
         return open_source(settings, clock, last)
     pipe = standard_input()
     log = open_event_log(settings, clock)
-    return PipeSource(settings, clock, last, inbox=PipeInbox(pipe), store=log, in_thread=True)
+    return PipeSource(settings, clock, last, inbox=PipeInbox(pipe), store=log)
 
 
 def open_event_log(settings: Settings, clock: SlotClock) -> SegmentLog:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wevent.events.pipe import PipeSource
+from tests.support.live_events import ScriptedPipeSource
 
 
-class StopsAtMalformed(PipeSource):
+class StopsAtMalformed(ScriptedPipeSource):
     """Broken on purpose: ends with the first malformed line."""
 
     def count(self, roster: Any, first: int, most: int) -> Any:
@@ -18,7 +18,7 @@ class StopsAtMalformed(PipeSource):
             yield counted
 
 
-class LosesNeighbours(PipeSource):
+class LosesNeighbours(ScriptedPipeSource):
     """Broken on purpose: one malformed line, and nobody is counted any more."""
 
     def count(self, roster: Any, first: int, most: int) -> Any:
@@ -31,7 +31,7 @@ class LosesNeighbours(PipeSource):
 class WritesEvents:
     """Broken on purpose: an output that says how many events there were."""
 
-    def __init__(self, output: Any, source: PipeSource, path: Path) -> None:
+    def __init__(self, output: Any, source: ScriptedPipeSource, path: Path) -> None:
         self._output, self._source, self._path = output, source, path
         self.repair, self.emit = output.repair, output.emit
 

@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.support import synthetic
-from tests.support.live_events import pipe_source
+from tests.support.live_events import ScriptedPipeSource, pipe_source
 from tests.support.neighbours.containers import pieces
 from tests.support.neighbours.pairs import Pair
 from tests.support.neighbours.scripted import SCRIPT, write_package
 from tests.support.neighbours.values import SECOND, SLOT_S, START_US
 from tests.support.streams import ScriptedInbox, Wall, settings
 from wevent.cli import main
-from wevent.events.pipe import PipeSource
 from wevent.events.segment_log import SegmentLog
 from wevent.journal import SqliteJournal
 from wevent.outputs import Output, open_output
@@ -157,8 +156,8 @@ class PublicLines(logging.Handler):
 def library_run(
     pair: Pair,
     folder: Path,
-    source: type[PipeSource] = PipeSource,
-    wrap: Callable[[Output, PipeSource], Output] = lambda output, source: output,
+    source: type[ScriptedPipeSource] = ScriptedPipeSource,
+    wrap: Callable[[Output, ScriptedPipeSource], Output] = lambda output, source: output,
 ) -> list[Ended]:
     """The loop on live lines that slots of an injected wall clock close."""
     logged = PublicLines()
@@ -178,7 +177,7 @@ def library_run(
     return [Ended(code, b"", "".join(f"{one}\n" for one in said).encode())]
 
 
-def _live_source(pair: Pair, source: type[PipeSource], store: SegmentLog) -> PipeSource:
+def _live_source(pair: Pair, source: type[ScriptedPipeSource], store: SegmentLog) -> ScriptedPipeSource:
     """Everything arrives at its second, cut into pieces anywhere; then time runs until the last slot has closed."""
     chance = Random(f"pieces {pair.seed} {len(pair.targets())}")
     script: list[bytes | float] = []

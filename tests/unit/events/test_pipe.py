@@ -8,6 +8,7 @@ import pytest
 from tests.support.live_events import MemoryStore, pipe_source
 from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, nonzero, plain, roster, settings
 from wevent.errors import InvalidEvents
+from wevent.events import live_source
 from wevent.events.live_source import LiveSource, SlotBuffer
 from wevent.settings.values import format_time
 from wevent.streams import SlotClock, declared_clock
@@ -188,8 +189,10 @@ def test_numbers_as_times_labels_as_text() -> None:
     assert (far.times > 2**61).all()
 
 
-def test_a_buffer_forgets_what_cannot_count() -> None:
-    kept, plain_buffer = SlotBuffer(1, roster(), compact_above=10), SlotBuffer(1, roster())
+def test_a_buffer_forgets_what_cannot_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain_buffer = SlotBuffer(1, roster())
+    monkeypatch.setattr(live_source, "_COMPACT_ABOVE", 10)
+    kept = SlotBuffer(1, roster())
     decoder = ObjectDecoder(settings().columns, settings().cells, TimeReader(None, "s"))
     for second in range(200):
         batch = decoder.decode(line(second % 59, second % 7, second % 6)).batch

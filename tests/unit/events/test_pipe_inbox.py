@@ -10,7 +10,7 @@ from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.live_events import MemoryStore
 from tests.support.streams import DAY, SECOND, Wall, roster, settings
 from wevent.errors import InvalidInput
-from wevent.events.pipe import PipeInbox, PipeSource, standard_input
+from wevent.events.live_source import PipeInbox, PipeSource, standard_input
 from wevent.streams import SlotClock
 
 
@@ -18,21 +18,20 @@ def test_a_pipe_is_read_and_its_end_is_told() -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as pipe:
         inbox = PipeInbox(pipe)
-        assert inbox.get(0.01) is None
-        assert not inbox.waiting()
+        assert not inbox.waiting(0.01)
         os.write(writing, b"one\ntwo\n")
-        assert inbox.waiting()
-        assert inbox.get(PATIENCE_S) == b"one\ntwo\n"
+        assert inbox.waiting(PATIENCE_S)
+        assert inbox.get() == b"one\ntwo\n"
         os.close(writing)
-        assert inbox.get(PATIENCE_S) == b""
+        assert inbox.get() == b""
 
 
 def test_a_file_is_read_to_its_end(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"x" * 3_000_000)
     with (tmp_path / "lines").open("rb") as file:
         inbox = PipeInbox(file)
-        pieces = list(iter(lambda: inbox.get(PATIENCE_S), b""))
-    assert b"".join(piece or b"" for piece in pieces) == b"x" * 3_000_000
+        pieces = list(iter(inbox.get, b""))
+    assert b"".join(pieces) == b"x" * 3_000_000
 
 
 def test_a_pipe_that_is_closed_under_the_reader_has_ended() -> None:
@@ -40,7 +39,7 @@ def test_a_pipe_that_is_closed_under_the_reader_has_ended() -> None:
     pipe = os.fdopen(reading, "rb")
     inbox = PipeInbox(pipe)
     pipe.close()
-    assert inbox.get(PATIENCE_S) == b""
+    assert inbox.get() == b""
     os.close(writing)
 
 
@@ -49,7 +48,7 @@ def test_no_thread_is_left_waiting_in_an_open_pipe_and_what_arrived_is_stored() 
     store = MemoryStore()
     with os.fdopen(reading, "rb") as pipe:
         clock, wall = SlotClock(DAY, 60 * SECOND), Wall(DAY + 30 * SECOND)
-        source = PipeSource(settings(), clock, None, inbox=PipeInbox(pipe), store=store, now_us=wall, in_thread=True)
+        source = PipeSource(settings(), clock, None, inbox=PipeInbox(pipe), store=store, now_us=wall)
         counting = threading.Thread(target=lambda: list(source.count(roster(), 1, 1)))
         counting.start()
         os.write(writing, b'{"time":%d,"user":1,"cell":0}\n' % (DAY // SECOND))

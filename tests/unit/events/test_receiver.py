@@ -10,8 +10,9 @@ import pytest
 from tests.support.commands import PATIENCE_S
 from wevent.counting.labels import Cells
 from wevent.errors import JournalUnreachable
+from wevent.events import receiver
 from wevent.events.receiver import BatchReceiver
-from wevent.events.records import Batch
+from wevent.events.records import StoredBatch
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 
@@ -32,13 +33,13 @@ class StandingStill:
     def declare(self, digest: bytes, meaning: bytes) -> None:
         pass
 
-    def find(self, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
+    def find(self, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         self.entered.set()
         assert self.let.wait(PATIENCE_S)
         known = dict(self.kept)
         return [(place, known[name]) for place, (name, _) in enumerate(batches) if name in known]
 
-    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+    def put(self, batches: Sequence[StoredBatch]) -> tuple[bool, int]:
         self.kept += [(name, record) for name, records in batches for record in records.values()]
         return True, 0
 
@@ -50,19 +51,21 @@ def store() -> Iterator[StandingStill]:
     intake.let.set()
 
 
-def test_a_sender_is_told_and_a_batch_that_waits_is_forgotten(store: StandingStill) -> None:
+def test_a_sender_is_told_and_a_batch_that_waits_is_forgotten(
+    store: StandingStill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receiver, "_ANSWER_S", 0.2)
     settings = StreamSettings(inputs=("-",), cells=Cells.of(["north", "south"]), slot_us=10 * SECOND)
-    receiver = BatchReceiver(
-        settings, SlotClock(0, 10 * SECOND), None, intake=store, now_us=lambda: 2 * SECOND, answer_s=0.2
-    )
+    first = BatchReceiver(settings, SlotClock(0, 10 * SECOND), None, intake=store, now_us=lambda: 2 * SECOND)
     while not store.entered.is_set():  # until the first one is being written
         with pytest.raises(JournalUnreachable, match="whether it was accepted shows then"):
-            receiver.receive("bus", "first", LINES)
+            first.receive("bus", "first", LINES)
     for _ in range(3):
         with pytest.raises(JournalUnreachable):
-            receiver.receive("bus", "second", LINES)
+            first.receive("bus", "second", LINES)
     store.let.set()
-    receiver.close()
+    monkeypatch.undo()
+    first.close()
     assert len(store.kept) == 1, "what waited behind it was not accepted, however often it came"
     again = BatchReceiver(settings, SlotClock(0, 10 * SECOND), None, intake=store, now_us=lambda: 2 * SECOND)
     assert again.receive("bus", "first", LINES).accepted == 1

@@ -7,6 +7,7 @@ import pytest
 
 from wevent.counting.labels import Labels
 from wevent.counting.roster import Rejected, Roster
+from wevent.events import live_source
 from wevent.events.live_source import SlotBuffer
 from wevent.streams.decoding import EventColumns
 
@@ -26,7 +27,8 @@ def filled(slot: SlotBuffer) -> SlotBuffer:
 
 
 @pytest.mark.parametrize("compact_above", [1, 3, 100])
-def test_the_reasons_stay_when_events_are_forgotten_early(compact_above: int) -> None:
-    counts = filled(SlotBuffer(1, people(), compact_above=compact_above)).count(2)
+def test_the_reasons_stay_when_events_are_forgotten_early(compact_above: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_source, "_COMPACT_ABOVE", compact_above)
+    counts = filled(SlotBuffer(1, people())).count(2)
     assert counts.matrix.tolist() == [[1, 1]]
     assert counts.reasons == WHY
