@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from wevent.journal import Batch, Record, SqliteJournal
-from wevent.journal.record import Hook, no_hook
-from wevent.journal.slots import Transaction
+from wevent.journal.record import Hook, Transaction, no_hook
 from wevent.publishing.loop import Publication
 
 

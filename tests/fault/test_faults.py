@@ -19,7 +19,7 @@ from tests.support.commands import PATIENCE_S
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
 from tests.support.window_checker import violated_windows
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
-from wevent.journal import SqliteJournal
+from wevent.journal import SqliteJournal, back_up
 from wevent.journal.witness import read_witness, witness_path
 from wevent.outputs import open_output
 from wevent.outputs.lines import csv_lines, ndjson_line
@@ -296,8 +296,7 @@ class TestTornOutput:
 class TestStaleBackup:
     def backup(self, path: Path) -> Path:
         copy = path.with_name("backup.journal")
-        with SqliteJournal(path) as journal:
-            assert journal.backup(copy) == 12
+        assert back_up(path, copy) == 12
         publish(path, 20)
         return copy
 
@@ -368,8 +367,7 @@ class TestStaleBackup:
         make_journal(path, mechanism=mechanism).close()
         known, through = int(chance.integers(1, 14)), int(chance.integers(15, 30))
         publish(path, known)
-        with SqliteJournal(path) as journal:
-            journal.backup(copy)
+        back_up(path, copy)
         publish(path, through)
         publish(copy, through + 40, out="c.ndjson", released=through)
         with SqliteJournal(path) as original, SqliteJournal(copy) as restored:

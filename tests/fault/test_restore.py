@@ -490,7 +490,7 @@ def test_a_crash_after_a_settlement_leaves_two_ways_out(folder: Path, monkeypatc
         raise StorageFailed("to write", "no space", "Make room.", path="run.journal.witness")
 
     with monkeypatch.context() as patch:
-        patch.setattr("wevent.journal.sqlite_journal.SqliteJournal.update_witness", fail)
+        patch.setattr("wevent.journal.sqlite.SqliteJournal.update_witness", fail)
         assert publish(folder, 25, "--released-through", "20").code != 0
     lost = publish(folder, 25)
     assert lost.code == 2

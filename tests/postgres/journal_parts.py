@@ -18,7 +18,7 @@ from tests.support.publications import publish
 from tests.support.synthetic import make_terms, register
 from wevent.errors import JournalLocked
 from wevent.journal import Journal, PostgresPlace, journal_place
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 from wevent.outputs.lines import ndjson_line
 from wevent.verification import verify_journal
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.support.publications import publish
 from wevent.errors import WeventError
 from wevent.journal import PostgresPlace, journal_place
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 
 
 def main(url: str, out: str, step: str) -> None:

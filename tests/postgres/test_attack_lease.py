@@ -9,7 +9,7 @@ import pytest
 from tests.postgres.journal_parts import asked, begun, place_at, publish
 from tests.support.synthetic import make_terms
 from wevent.errors import JournalLocked
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 
 NOBODYS_PID = 1 << 30
 
@@ -31,7 +31,7 @@ def test_a_lease_that_ends_in_the_far_future_is_not_valid(tmp_path: Path) -> Non
     place = place_at(tmp_path)
     journal = PostgresJournal(place, write=True)
     journal.begin(make_terms())
-    lease = journal._storage._lease
+    lease = journal._lease
     assert lease is not None
     lease._closing.set()  # its machine is gone without a word
     lease._renewing.join()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.postgres.journal_parts import asked, begun, place_at, publish
 from wevent.journal import PostgresPlace
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 from wevent.verification import verify_journal
 
 

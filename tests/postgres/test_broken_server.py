@@ -14,7 +14,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES
 from wevent.errors import StorageFailed
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 from wevent.people.membership import Change
 from wevent.publishing.event_stores import ReplicaStores
 
@@ -47,7 +47,7 @@ def test_a_server_that_ends_and_starts_again_loses_nothing(tmp_path: Path, serve
         publish(journal, out, 6, at=at)
         assert (labels.count("stepped"), labels.count("began")) == (4, 5)  # drawn once each; one was stored again
         check_once(journal, place, out, 6)
-        assert not journal._storage._lease.is_lost
+        assert not journal._lease.is_lost
 
 
 def test_nothing_of_events_can_be_read_in_the_files_of_the_server(tmp_path: Path, server: PostgresServer) -> None:

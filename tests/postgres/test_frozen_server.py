@@ -22,7 +22,7 @@ from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.postgres_server import PostgresServer, _children
 from wevent.errors import JournalLocked
 from wevent.journal import share_journal
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 from wevent.publishing import shutdown
 from wevent.verification import verify_journal
 
@@ -59,8 +59,8 @@ def stopped(journal: PostgresJournal, *purposes: str) -> Iterator[list[int]]:
 
 def _stopped(journal: PostgresJournal, purpose: str) -> int:
     query = "SELECT pid, state FROM pg_stat_activity WHERE application_name = %s"
-    name = f"wevent {journal._storage._lease.instance} {purpose}"
-    with asked(journal._storage._place) as database:
+    name = f"wevent {journal._lease.instance} {purpose}"
+    with asked(journal._place) as database:
         while True:
             ((process, _),) = database.execute(query, (name,)).fetchall()
             os.kill(process, signal.SIGSTOP)
@@ -162,7 +162,7 @@ def test_a_server_that_stands_still_past_the_lease_ends_no_writer(tmp_path: Path
         standstill.join()
         assert labels.count("stepped") == 3, "drawn once each"
         check_once(journal, place, out, 5)
-        assert not journal._storage._lease.is_lost
+        assert not journal._lease.is_lost
 
 
 def test_a_writer_whose_lease_is_not_renewed_by_the_server_is_replaced(tmp_path: Path, server: PostgresServer) -> None:
@@ -175,7 +175,7 @@ def test_a_writer_whose_lease_is_not_renewed_by_the_server_is_replaced(tmp_path:
             with pytest.raises(JournalLocked):
                 publish(journal, tmp_path / "lost.ndjson", 5)
             check_once(other, place, out, 4)
-        wait_for(lambda: journal._storage._lease.is_lost, "it to learn that")
+        wait_for(lambda: journal._lease.is_lost, "it to learn that")
 
 
 def test_a_transaction_whose_server_process_stands_still_is_stored_once(tmp_path: Path, server: PostgresServer) -> None:
@@ -198,7 +198,7 @@ def test_a_transaction_whose_server_process_stands_still_is_stored_once(tmp_path
             wait_for(lambda: all(map(is_told_to_end, processes)), "the end of its lease")
             assert not second.done()
             # on a busy machine it would have its lease again before the other one looks
-            journal._storage._lease._closing.set()
+            journal._lease._closing.set()
         with second.result(PATIENCE_S) as other:
             assert other.head().committed == 3, "stored, or written down and stored by this one"
             with suppress(JournalLocked):

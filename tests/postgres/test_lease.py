@@ -34,7 +34,7 @@ from wevent.errors import JournalLocked
 from wevent.journal import Batch, PostgresPlace
 from wevent.journal import lease as lease_module
 from wevent.journal.lease import Lease, current_writer, read_holder
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 from wevent.journal.record import Writer
 from wevent.verification import verify_journal
 
@@ -153,7 +153,7 @@ def test_the_fence_alone_keeps_a_writer_out_that_knows_nothing(tmp_path: Path) -
         (last,) = journal.releases(3)
         with asked(place) as database:
             database.execute("UPDATE writer SET fence = fence + 1, instance = 'another', pid = 77")
-        assert not journal._storage._lease.is_lost
+        assert not journal._lease.is_lost
         before = journal.head()
         with pytest.raises(JournalLocked, match="process 77"):
             publish(journal, tmp_path / "o.ndjson", 4)
@@ -161,7 +161,7 @@ def test_the_fence_alone_keeps_a_writer_out_that_knows_nothing(tmp_path: Path) -
             journal.note_unsafe(("start auto",))
         with pytest.raises(JournalLocked):
             journal.begin(make_terms(mechanism="pba"))
-        assert journal._storage._lease.is_lost
+        assert journal._lease.is_lost
         assert journal.head() == before
         assert last.slot == 3
 
@@ -276,7 +276,7 @@ def test_writers_of_other_journals_do_not_matter(tmp_path: Path) -> None:
 def test_a_closed_writer_leaves_no_session(tmp_path: Path) -> None:
     place = place_at(tmp_path)
     with begun(place) as journal:
-        instance = journal._storage._lease.instance
+        instance = journal._lease.instance
     with asked(place) as database:
         query = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE %s"
         wait_for(lambda: database.execute(query, (f"wevent {instance}%",)).fetchone() == (0,), "its sessions to end")

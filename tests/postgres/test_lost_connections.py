@@ -19,7 +19,7 @@ from wevent.counting.string_column import StringColumn
 from wevent.errors import JournalUnreachable
 from wevent.journal import Batch, Head, PostgresPlace
 from wevent.journal import connection as sessions
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
 from wevent.publishing.staleness import settle_stale
@@ -64,7 +64,7 @@ def test_a_slot_is_drawn_once_and_stored_once(
         once = cut in (STEPS[0], CUTS[-1])  # before the transaction, or it was there already
         assert labels.count("began") == (3 if once else 4)  # else it is stored again
         check_once(journal, place, out, 5)
-        assert not journal._storage._lease.is_lost
+        assert not journal._lease.is_lost
 
 
 def ask(journal: PostgresJournal) -> None:
@@ -135,7 +135,7 @@ def test_whatever_is_written_is_written_once(
 def test_who_is_not_the_writer_asks_once(behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, when: str) -> None:
     place, proxy = behind
     with begun(place_at(tmp_path), 0) as journal:
-        reading = PostgresPlace(place.conninfo, journal._storage._place.schema, place.side, place.lease_s)
+        reading = PostgresPlace(place.conninfo, journal._place.schema, place.side, place.lease_s)
         with PostgresJournal(reading) as reader:
             proxy.cut_at(b"COMMIT", when)  # type: ignore[arg-type]
             ask(reader)
@@ -150,7 +150,7 @@ def test_a_request_that_stands_still_is_ended(
     monkeypatch.setattr("wevent.journal.connection._LEAST_IDLE_S", 0.0)
     place, proxy = behind
     with begun(place_at(tmp_path), 0) as journal:
-        reading = PostgresPlace(place.conninfo, journal._storage._place.schema, place.side, 1.0)
+        reading = PostgresPlace(place.conninfo, journal._place.schema, place.side, 1.0)
         with PostgresJournal(reading) as reader, asked(place_at(tmp_path)) as database:
             attempts = []
 

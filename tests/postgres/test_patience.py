@@ -18,7 +18,7 @@ from wevent.journal import PostgresPlace
 from wevent.journal import connection as connections
 from wevent.journal.connection import Connection, Session, connect
 from wevent.journal.lease import drop_tables, make_tables
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 
 PATIENCE_S = 0.6
 LONG_S = 1.0
@@ -196,14 +196,14 @@ def test_a_journal_whose_beginning_was_stored_keeps_its_tables(behind: tuple[Pos
     with pytest.raises(JournalUnreachable):
         journal.begin(make_terms())
     assert journal.is_new, "as far as it knows"
-    fence = journal._storage._lease.fence
+    fence = journal._lease.fence
     journal.close()
     proxy.refuse(False)
     with asked(place) as database:
         assert database.execute("SELECT fence FROM writer, lease").fetchone() == (fence,)
     with PostgresJournal(place, write=True) as again:
         assert not again.is_new
-        assert again._storage._lease.fence == fence + 1
+        assert again._lease.fence == fence + 1
 
 
 def test_a_beginning_that_is_still_being_stored_is_waited_for(tmp_path: Path) -> None:

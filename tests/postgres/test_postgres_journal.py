@@ -18,7 +18,7 @@ from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal, JournalLocked, JournalUnreachable, StorageFailed
 from wevent.journal import PostgresPlace, is_begun, journal_place, open_journal
 from wevent.journal.connection import connect
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
 from wevent.publishing.event_stores import ReplicaStores

@@ -11,8 +11,7 @@ from tests.postgres.journal_parts import Restorable, begun, check_once, place_at
 from tests.support.commands import call, wait_for
 from wevent.errors import StaleJournal
 from wevent.journal import open_journal
-from wevent.journal.postgres_database import CommitNews
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import CommitNews, PostgresJournal
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing.event_stores import ReplicaStores
 from wevent.publishing.staleness import settle_stale

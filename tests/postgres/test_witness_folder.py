@@ -16,7 +16,7 @@ from tests.support.synthetic import CLASSES, make_terms, register
 from wevent.errors import InvalidJournal, InvalidOption, StaleJournal
 from wevent.journal import Batch, PostgresPlace, open_journal, witness
 from wevent.journal.lease import Lease
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 from wevent.journal.witness import read_witness
 from wevent.people.membership import Change
 from wevent.publishing.staleness import refuse_lost_changes, settle_stale
@@ -89,7 +89,7 @@ def test_one_that_was_put_back_under_a_writer_stops_it(kept: Restorable, tmp_pat
             journal.commit(Batch((), None, None, 12))
         with pytest.raises(StaleJournal, match="committed slot 12 here"):
             journal.check_end()
-        journal._storage.database.session.connection.close()
+        journal.session.connection.close()
         with pytest.raises(StaleJournal, match="committed slot 12 here"):
             journal.head()
 
@@ -178,28 +178,27 @@ def test_a_copy_that_a_later_writer_is_making_is_left_alone(kept: Restorable) ->
 def test_an_older_writer_does_not_turn_the_witness_back(kept: Restorable, tmp_path: Path) -> None:
     first = PostgresJournal(kept.place, write=True)
     publish(first, tmp_path / "o.ndjson", 10)
-    storage = first._storage
-    storage.database.close()
-    storage._lease._closing.set()  # as if it was paused from here on
-    storage._lease._session.connection.close()
+    first.session.close()
+    first._lease._closing.set()  # as if it was paused from here on
+    first._lease._session.connection.close()
     with asked(kept.place) as database:
         database.execute("UPDATE lease SET expires = '-infinity'")
     with PostgresJournal(kept.place, write=True) as journal:
         publish(journal, tmp_path / "o.ndjson", 12)
-        storage.witness.update(committed=10, chain="", versions="")
+        first._witness.update(committed=10, chain="", versions="")
         with open_journal(kept.place) as reader:
             assert reader.witnessed().committed == 12
-    storage.witness.close()
+    first._witness.close()
 
 
 def test_a_database_that_knows_a_smaller_number_does_not_reuse_one(kept: Restorable) -> None:
     for _ in range(3):
         Lease(kept.place).close()
     with PostgresJournal(kept.place, write=True) as journal:
-        fence = journal._storage._lease.fence
+        fence = journal._lease.fence
     kept.put_back()  # it was 1 then
     with PostgresJournal(kept.place, write=True) as journal:
-        assert journal._storage._lease.fence == fence + 1
+        assert journal._lease.fence == fence + 1
 
 
 def test_a_draw_is_on_disk_before_its_slot_is_sent(

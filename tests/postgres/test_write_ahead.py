@@ -17,7 +17,7 @@ from tests.support.journals import copy_schema
 from tests.support.synthetic import make_terms, register
 from wevent.errors import InvalidMembership, StaleJournal, StorageFailed
 from wevent.journal import PostgresPlace
-from wevent.journal.postgres_journal import JournalSchema, PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 from wevent.journal.witness import RECORD_SIZE, WitnessRecord, read_witness
 from wevent.people.membership import Change
 from wevent.publishing.registrations import Asked, choose, put_in_force
@@ -63,11 +63,9 @@ def dying(place: PostgresPlace) -> Iterator[PostgresJournal]:
         with suppress(Died):
             yield journal
     finally:
-        storage = journal._storage
-        assert isinstance(storage, JournalSchema)
-        storage.database.close()
-        assert storage._lease is not None
-        storage._lease.close()
+        journal.session.close()
+        assert journal._lease is not None
+        journal._lease.close()
 
 
 def dies_when(step: str) -> Callable[[str], None]:
@@ -209,7 +207,7 @@ def test_a_request_is_not_refused_while_the_publisher_draws_on(
 ) -> None:
     looks = []
 
-    def draw_on(schema: JournalSchema) -> WitnessRecord:
+    def draw_on(journal: PostgresJournal) -> WitnessRecord:
         """Return a record that is one slot later with every look."""
         shown, ahead = read_witness(witness_of(place)), len(looks)
         looks.append(ahead)
@@ -219,7 +217,7 @@ def test_a_request_is_not_refused_while_the_publisher_draws_on(
             else shown
         )
 
-    monkeypatch.setattr(JournalSchema, "seen", draw_on)
+    monkeypatch.setattr(PostgresJournal, "_read_witness", draw_on)
     with PostgresJournal(place, write=True):
         looks.clear()
         choose(place, "somebody", Asked("4", "1.0"), due_through=lambda: 0)

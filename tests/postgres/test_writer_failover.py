@@ -56,7 +56,7 @@ def test_a_writer_goes_on_with_a_standby_that_has_everything(
         publish(journal, out, 7, at=at)
         assert (labels.count("stepped"), labels.count("began")) == (5, 6)  # drawn once each; one was stored again
         check_once(journal, place, out, 7)
-        assert not journal._storage._lease.is_lost
+        assert not journal._lease.is_lost
 
 
 def test_a_writer_stops_before_anything_goes_out_of_one_that_lacks_slots(

@@ -14,7 +14,7 @@ import wevent.spark
 from tests.spark.live import LENGTH_S, Feed, agree, clock_of, moment, released, settings
 from tests.support.commands import PATIENCE_S, slots_of, wait_for
 from wevent import InvalidInput, InvalidSettings, JournalLocked, StorageFailed
-from wevent.journal.sqlite_journal import SqliteJournal
+from wevent.journal.sqlite import SqliteJournal
 from wevent.publishing.registrations import Asked, choose, leave
 
 

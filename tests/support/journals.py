@@ -12,9 +12,9 @@ from psycopg.errors import DeadlockDetected
 
 from tests.support.memory_journal import MemoryJournal, Place, Stored
 from tests.support.postgres_server import own_schema, shared_url
-from wevent.journal import Journal, PostgresPlace, SqliteJournal, journal_place
+from wevent.journal import Journal, PostgresPlace, SqliteJournal, back_up, journal_place
 from wevent.journal.connection import connect
-from wevent.journal.postgres_journal import PostgresJournal
+from wevent.journal.postgres import PostgresJournal
 
 
 class Kept(Protocol):
@@ -40,8 +40,7 @@ class InFile:
         return SqliteJournal(self._path, write=write)
 
     def back_up(self) -> None:
-        with SqliteJournal(self._path) as journal:
-            journal.backup(self._backup, replace=True)
+        back_up(self._path, self._backup, replace=True)
 
     def put_back(self) -> None:
         for ending in ("-wal", "-shm"):

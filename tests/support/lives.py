@@ -18,7 +18,7 @@ from tests.support.accountant import Accountant, Key
 from tests.support.synthetic import QuietSource, want
 from wevent.counting.roster import Counts, Roster
 from wevent.errors import StaleJournal
-from wevent.journal import SqliteJournal, Terms
+from wevent.journal import SqliteJournal, Terms, back_up
 from wevent.journal.record import Record
 from wevent.journal.terms import hash_versions
 from wevent.outputs.lines import ndjson_line
@@ -238,8 +238,7 @@ class Life:
     def _backup(self) -> None:
         folder = self.path.parent / f"backup{len(self.backups)}"
         folder.mkdir()
-        with SqliteJournal(self.path) as journal:
-            journal.backup(folder / "run.journal")
+        back_up(self.path, folder / "run.journal")
         shutil.copy(self.path.with_name("run.journal.witness"), folder / "run.journal.witness")
         self.backups.append(folder)
 

@@ -80,6 +80,7 @@ class MemoryJournal(Journal):
     """
 
     registry: MemoryRegistry
+    witness_name = "the witness"
 
     def __init__(self, place: Place, *, write: bool = False) -> None:
         if write and place.writer is not None:
@@ -257,10 +258,6 @@ class MemoryJournal(Journal):
     def identity(self) -> str:
         return self._stored.identity
 
-    @property
-    def witness_name(self) -> str:
-        return "the witness"
-
     def update_witness(self) -> None:
         if self._is_writer:
             stored = self._stored
@@ -311,6 +308,15 @@ class MemoryJournal(Journal):
     @property
     def name(self) -> str:
         return "a journal in memory"
+
+    def check_intact(self) -> None:
+        pass
+
+    def _create_tables(self) -> None:
+        pass
+
+    def _read_witness(self) -> WitnessRecord:
+        return self._place.record
 
     def files(self) -> list[Path]:
         return []

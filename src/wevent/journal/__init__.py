@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wevent.errors import InvalidJournal, StaleJournal
+from wevent.journal.backup import back_up
 from wevent.journal.journal import Journal
-from wevent.journal.place import JournalPlace, NoJournal, PostgresPlace, journal_file, journal_place, psycopg_needed
+from wevent.journal.place import JournalPlace, NoJournal, PostgresPlace, journal_place, psycopg_needed
 from wevent.journal.record import Batch, Head, Record, Shown
-from wevent.journal.sqlite_journal import SqliteJournal
+from wevent.journal.sqlite import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
 from wevent.journal.user_registry import Registry
 
 if TYPE_CHECKING:  # only databases are shared, with a package that files do without
-    from wevent.journal.postgres_database import SharedJournal as SharedJournal
+    from wevent.journal.postgres import SharedJournal as SharedJournal
 
 __all__ = [
     "Batch",
@@ -67,7 +68,7 @@ def open_journal(
     if not isinstance(place, PostgresPlace):
         return SqliteJournal(place, write=write, start_over=start_over, released_through=released_through)
     with psycopg_needed(place):
-        from wevent.journal.postgres_journal import PostgresJournal
+        from wevent.journal.postgres import PostgresJournal
     return PostgresJournal(
         place, write=write, start_over=start_over, released_through=released_through, patience_s=patience_s
     )
@@ -80,7 +81,7 @@ def share_journal(place: PostgresPlace) -> SharedJournal:
         InvalidJournal: for a Python without psycopg.
     """
     with psycopg_needed(place):
-        from wevent.journal.postgres_database import SharedJournal
+        from wevent.journal.postgres import SharedJournal
     return SharedJournal(place)
 
 
@@ -91,7 +92,7 @@ def examine_database(place: PostgresPlace) -> Iterator[tuple[str, Callable[[], s
         InvalidJournal: for a Python without psycopg.
     """
     with psycopg_needed(place):
-        from wevent.journal.postgres_database import examine
+        from wevent.journal.postgres import examine
     return examine(place)
 
 
@@ -111,13 +112,3 @@ def is_begun(place: str | JournalPlace) -> bool:
         return False
     except InvalidJournal:
         return True
-
-
-def back_up(place: str | JournalPlace, target: Path, *, replace: bool = False) -> int:
-    """Copy a journal while it is in use; see `SqliteJournal.backup`. Returns its last slot.
-
-    Raises:
-        InvalidJournal: for a database, which has ways of its own.
-    """
-    with SqliteJournal(journal_file(place, "wevent backup")) as journal:
-        return journal.backup(target, replace=replace)

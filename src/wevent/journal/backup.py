@@ -16,24 +16,36 @@ import apsw
 
 from wevent.errors import InvalidInput, InvalidJournal, InvalidOutput, StorageFailed
 from wevent.file_io import atomic_write, create_private, storage_errors, sync_path
-from wevent.journal.sqlite_database import SqliteDatabase, translate_errors
-from wevent.journal.witness import witness_path
+from wevent.journal.place import JournalPlace, journal_file
+from wevent.journal.sqlite import BESIDE, SqliteDatabase, SqliteJournal, own_files, translate_errors
 
-_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file, and would apply to another one in its place
 _AGAIN = "Make room and make the folder writable, and run the same command again."
 
 
-def copy_journal(database: apsw.Connection, journal: Path, target: Path, *, replace: bool) -> int:
-    """Copy a journal; see `SqliteJournal.backup`. A file at the target stays until the copy is whole."""
-    _refuse_target(journal, target, replace=replace)
-    with storage_errors(f"to write {target}", "Make room and make the folder writable; nothing was replaced.", target):
-        try:
-            with atomic_write(target) as partial:
-                slot = _copy(database, journal, partial)
-                _refuse_target(journal, target, replace=replace)
-            return slot
-        except (apsw.FullError, apsw.IOError):
-            raise OSError(0, "a full or failing disk") from None
+def back_up(place: str | JournalPlace, target: Path, *, replace: bool = False) -> int:
+    """Copy a journal while it is in use, and return its last slot.
+
+    The copy cannot be published from until it is told through which slot releases went out (spec 10).
+
+    Args:
+        place: the journal.
+        target: path of the copy. A file there stays until the copy is whole.
+        replace: whether to replace an existing file.
+
+    Raises:
+        InvalidJournal: for a database, which has ways of its own.
+    """
+    with SqliteJournal(journal_file(place, "wevent backup")) as journal:
+        _refuse_target(journal.path, target, replace=replace)
+        remedy = "Make room and make the folder writable; nothing was replaced."
+        with storage_errors(f"to write {target}", remedy, target):
+            try:
+                with atomic_write(target) as partial:
+                    slot = _copy(journal, partial)
+                    _refuse_target(journal.path, target, replace=replace)
+                return slot
+            except (apsw.FullError, apsw.IOError):
+                raise OSError(0, "a full or failing disk") from None
 
 
 def copy_backup(backup: Path, journal: Path) -> Path:
@@ -65,9 +77,9 @@ def put_aside(journal: Path) -> list[Path]:
 
     The journal goes first: a write-ahead log without it changes nothing, and the witness shows that it is missing.
     """
-    present = [ending for ending in ("", *_BESIDE) if os.path.lexists(f"{journal}{ending}")]
+    present = [ending for ending in ("", *BESIDE) if os.path.lexists(f"{journal}{ending}")]
     number = 1
-    while any(os.path.lexists(f"{journal}.replaced-{number}{ending}") for ending in ("", *_BESIDE)):
+    while any(os.path.lexists(f"{journal}.replaced-{number}{ending}") for ending in ("", *BESIDE)):
         number += 1
     moved = []
     with storage_errors(f"to rename {journal}", _AGAIN, journal):
@@ -90,18 +102,13 @@ def move_in(copy: Path, journal: Path) -> None:
 
 def remove_partial(journal: Path) -> None:
     """Remove a copy that was not moved in, also one that an earlier restore left when it was killed."""
-    for ending in ("", *_BESIDE):
+    for ending in ("", *BESIDE):
         Path(f"{_partial_path(journal)}{ending}").unlink(missing_ok=True)
 
 
 def _partial_path(journal: Path) -> Path:
     """Return the place of a copy before it is moved in: one, for the holder of the lock only."""
     return journal.with_name(f".{journal.name}.restoring")
-
-
-def own_files(journal: Path) -> list[Path]:
-    """Return the files that belong to a journal: its witness, itself, and what SQLite keeps beside it."""
-    return [witness_path(journal), *(Path(os.path.realpath(journal) + ending) for ending in ("", *_BESIDE))]
 
 
 def _is_own_file(journal: Path, path: Path) -> bool:
@@ -111,8 +118,9 @@ def _is_own_file(journal: Path, path: Path) -> bool:
     return path.exists() and journal.exists() and path.samefile(journal)
 
 
-def _copy(database: apsw.Connection, journal: Path, partial: Path) -> int:
-    with translate_errors(journal):
+def _copy(journal: SqliteJournal, partial: Path) -> int:
+    database = journal.connection
+    with translate_errors(journal.path):
         database.execute("SELECT count(*) FROM head").fetchall()  # an error of the journal is not one of the copy
     os.close(create_private(partial))  # ids of users are in it
     copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)

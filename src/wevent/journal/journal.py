@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import msgspec
 
 from wevent.errors import InvalidJournal, JournalLocked, StaleJournal, StorageFailed, WeventError
 from wevent.journal.database import Database, Facts, only_row, stored_bytes
-from wevent.journal.record import Batch, Head, Hook, Loaded, Record, Revision, Writer, no_hook
-from wevent.journal.slots import SlotLog, Transaction
+from wevent.journal.record import Batch, Head, Hook, Loaded, Record, Revision, SlotLog, Transaction, Writer, no_hook
 from wevent.journal.terms import (
     Epoch,
     NewVersion,
@@ -30,70 +30,35 @@ from wevent.people.classes import Restore
 from wevent.people.membership import Change, Changes, Enrolment, check_id
 
 
-class Storage(Protocol):
-    """Tables of a journal and its witness: a file beside another one, or a schema and a folder.
-
-    Attributes:
-        is_new: whether there are no tables yet.
-    """
-
-    is_new: bool
-
-    @property
-    def database(self) -> Database: ...
-
-    @property
-    def witness(self) -> WitnessFile | None:
-        """The witness of the one writer; None for readers."""
-
-    @property
-    def witness_name(self) -> str: ...
-
-    def seen(self) -> WitnessRecord:
-        """Return the witness record, for readers."""
-
-    def check_place(self) -> None:
-        """Refuse to go on if something of the journal was taken away under its writer.
-
-        Raises:
-            StorageFailed: before anything more is stored or released.
-        """
-
-    def create_tables(self) -> None:
-        """Create the tables; inside a transaction."""
-
-    def check_pages(self) -> None:
-        """Refuse a file whose pages contradict each other.
-
-        Raises:
-            InvalidJournal: if it is damaged.
-        """
-
-    def files(self) -> list[Path]: ...
-
-    def size(self) -> int: ...
-
-    def writer(self) -> Writer | None: ...
-
-    def close(self) -> None: ...
-
-
-class Journal:
+class Journal(ABC):
     """Durable storage of one stream: exactly one release per slot, ever (spec 10). A context manager that closes it.
 
-    Every subclass, and the journal in memory of the tests, passes one suite: `tests/contract/journal`.
+    Every subclass passes one suite: `tests/contract/journal`.
 
     Args:
-        storage: its tables and witness.
+        database: its tables.
+        witness: the witness of the one writer; None for readers.
+        is_new: whether there are no tables yet.
         started_over: whether the operator replaces a lost journal.
         released_through: last slot that another copy released, by the operator: a draw of these slots is not stored.
 
     Attributes:
         registry: the registry of users.
+        witness_name: name of the witness in messages.
     """
 
-    def __init__(self, storage: Storage, *, started_over: bool = False, released_through: int | None = None) -> None:
-        self._storage, self._database, self._witness = storage, storage.database, storage.witness
+    witness_name: str
+
+    def __init__(
+        self,
+        database: Database,
+        witness: WitnessFile | None,
+        *,
+        is_new: bool,
+        started_over: bool = False,
+        released_through: int | None = None,
+    ) -> None:
+        self._database, self._witness, self._is_new = database, witness, is_new
         self._started_over = started_over
         self._facts = Facts(self._database)
         self.registry = Registry(self._database, self._record_revision)
@@ -107,6 +72,43 @@ class Journal:
             self._recover(released_through or 0)
             if started_over:
                 self.note_unsafe((STARTED_OVER,))
+
+    # The parts that differ: a file beside another one, or a schema and a folder
+
+    @abstractmethod
+    def check_intact(self) -> None:
+        """Refuse to go on if something of the journal was taken away under its writer.
+
+        Raises:
+            StorageFailed: before anything more is stored or released.
+        """
+
+    @abstractmethod
+    def files(self) -> list[Path]:
+        """Return the files that belong to it: nothing else may be written there."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """Return the bytes of its tables."""
+
+    @abstractmethod
+    def writer(self) -> Writer | None:
+        """Return the process that publishes into it now, None without one."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it and let the next writer in; a journal that was never begun leaves nothing."""
+
+    @abstractmethod
+    def _read_witness(self) -> WitnessRecord:
+        """Return the witness record as it is now."""
+
+    @abstractmethod
+    def _create_tables(self) -> None:
+        """Create the tables; inside a transaction."""
+
+    def _check_pages(self) -> None:  # noqa: B027
+        """Refuse a file whose pages contradict each other; a server checks its own."""
 
     # Slots
 
@@ -156,7 +158,7 @@ class Journal:
             JournalLocked: if another writer has committed one of the slots; the draw is to be discarded.
         """
         # 1. Nothing of the journal was taken away: what is stored will be found.
-        self._storage.check_place()
+        self.check_intact()
         # 2. The whole transaction, in memory; the same one if an earlier attempt failed.
         if self._attempt is None or self._attempt[0] is not batch:
             transaction = self._build(batch)
@@ -226,7 +228,7 @@ class Journal:
             self._wait(None)
             return
         # 5. As if the commit of that writer had come through.
-        self._storage.check_place()
+        self.check_intact()
         self._write(transaction, lambda: self._store(transaction, no_hook))
         self._clear_version()
         self._wait(None)
@@ -357,7 +359,7 @@ class Journal:
     @property
     def is_new(self) -> bool:
         """True before the first configuration."""
-        return self._storage.is_new
+        return self._is_new
 
     def begin(
         self,
@@ -385,14 +387,14 @@ class Journal:
             InvalidMembership: for an id that no user can have.
         """
         self._database.write(lambda: self._begin(terms, unsafe, changes, imported, asked), self._slots.clear_cache)
-        self._storage.is_new = False
+        self._is_new = False
         self._writing.reserve(terms.number_of_cells)
 
     def _begin(
         self, terms: Terms, unsafe: tuple[str, ...], changes: Changes, imported: bytes | None, asked: int | None
     ) -> None:
         if self.is_new:
-            self._storage.create_tables()
+            self._create_tables()
         committed, _ = self._slots.end()
         if not committed:
             started_over = self._started_over or STARTED_OVER in self._facts.unsafe
@@ -487,20 +489,16 @@ class Journal:
         """The journal's own id; copies share it."""
         return self._facts.text("id")
 
-    @property
-    def witness_name(self) -> str:
-        return self._storage.witness_name
-
     def witnessed(self) -> WitnessRecord:
         """Return the witness record; a writer gets the one from before this journal was opened."""
-        return self._storage.seen() if self._witness is None else self._witness.before
+        return self._read_witness() if self._witness is None else self._witness.before
 
     def update_witness(self) -> None:
         """Write the end of the journal, its registry and its versions into the witness; durable on return.
 
         A commit does it by itself. This is for changes of the registry without a slot, and for restores.
         """
-        self._storage.check_place()
+        self.check_intact()
         committed, chain = self._slots.end()
         self._writing.update(
             journal=self.identity,
@@ -517,7 +515,7 @@ class Journal:
         A witness that shows no state yet is left as it is: a restore that was announced and not settled must not look like
         slots that were committed here.
         """
-        self._storage.check_place()
+        self.check_intact()
         if self._writing.record.revision.number >= 0:
             self._writing.update(revision=revision)
 
@@ -573,21 +571,6 @@ class Journal:
     def name(self) -> str:
         return self._database.name
 
-    def files(self) -> list[Path]:
-        """Return the files that belong to it: nothing else may be written there."""
-        return self._storage.files()
-
-    def size(self) -> int:
-        return self._storage.size()
-
-    def writer(self) -> Writer | None:
-        """Return the process that publishes into it now, None without one."""
-        return self._storage.writer()
-
-    def close(self) -> None:
-        """Close it and let the next writer in; a journal that was never begun leaves nothing."""
-        self._storage.close()
-
     def check(self) -> None:
         """Check everything that can be checked: pages, every kept slot, the registry and its queue.
 
@@ -595,7 +578,7 @@ class Journal:
             InvalidJournal: if something is not what was stored.
         """
         with self._database.readable():
-            self._storage.check_pages()
+            self._check_pages()
             self._database.read(self._check_slots)
             self.load()
             self.registry.check()

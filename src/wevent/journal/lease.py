@@ -6,7 +6,7 @@ number than all before it, and each of its transactions compares that number. A 
 commits nothing afterwards.
 
 Every transaction of the writer locks its row in `writer`, and none locks `lease`: a long transaction delays no renewal.
-`outcomes` has the last write transaction of each session, see `wevent.journal.postgres_database`.
+`outcomes` has the last write transaction of each session, see `wevent.journal.postgres`.
 """
 
 from __future__ import annotations

@@ -101,12 +101,3 @@ def follow_ledger(ledger: Ledger, population: Population, record: Record) -> Pop
         ledger.update(record.group.population)
     ledger.replay(record.probe, record.publication)
     return record.group.population
-
-
-def state_interval(publisher: Publisher) -> int:
-    """Return how many slots may pass between two stored states: larger ledgers are stored less often.
-
-    A state has two charges per slot of every window, eight bytes each. So the bytes written per slot stay below about
-    128 for all windows. Replaying a slot takes microseconds.
-    """
-    return max(512, sum(row.window for row in publisher.ledger.rows) // 8)

@@ -21,10 +21,11 @@ from wevent.core.mechanism import NoiseSource
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidOption, JournalUnreachable, StorageFailed
 from wevent.journal import Journal
-from wevent.journal.rebuild import rebuild_publisher, state_interval
+from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.record import Batch, Group, Hook, Record, no_hook, of_release
 from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
+from wevent.publisher.publisher import Publisher
 from wevent.publishing.members import MemberView, SlotRoster, limit_changes
 from wevent.publishing.shutdown import Stop
 from wevent.settings import StreamSettings
@@ -368,3 +369,12 @@ class Publication:
                 return True
             if self._source.idle(_AGAIN_S) or self._stop.asked:
                 return False
+
+
+def state_interval(publisher: Publisher) -> int:
+    """Return how many slots may pass between two stored states: larger ledgers are stored less often.
+
+    A state has two charges per slot of every window, eight bytes each. So the bytes written per slot stay below about
+    128 for all windows. Replaying a slot takes microseconds.
+    """
+    return max(512, sum(row.window for row in publisher.ledger.rows) // 8)

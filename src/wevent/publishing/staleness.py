@@ -22,7 +22,7 @@ from wevent.journal.backup import copy_backup, move_in, put_aside, remove_partia
 from wevent.journal.place import JournalPlace, is_address, journal_file
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.record import NO_REVISION, Batch, Group, Head, Hook, Record, Revision, no_hook
-from wevent.journal.sqlite_journal import SqliteJournal
+from wevent.journal.sqlite import SqliteJournal
 from wevent.journal.terms import class_history, hash_versions
 from wevent.journal.witness import WitnessFile, WitnessRecord, read_witness, release_witness, take_witness, witness_path
 from wevent.people.classes import Restore, to_requirements

@@ -19,7 +19,7 @@ import msgspec
 
 from wevent.errors import InvalidJournal
 from wevent.journal.place import PostgresPlace, psycopg_needed
-from wevent.journal.sqlite_database import open_for_reading
+from wevent.journal.sqlite import open_for_reading
 
 ELSEWHERE, PUBLISHED = 3, 0
 """Kinds of slots."""

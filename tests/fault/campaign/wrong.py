@@ -9,8 +9,7 @@ from typing import Any
 from tests.fault.broken import EmitsBeforeCommit, StoresChargesApart
 from tests.fault.campaign.commands import unchanged
 from wevent.journal import Batch
-from wevent.journal.record import Hook, no_hook
-from wevent.journal.slots import Transaction
+from wevent.journal.record import Hook, Transaction, no_hook
 
 _EFFECTS_BETWEEN = 200
 
@@ -59,15 +58,15 @@ def late_witness() -> None:
 
 def no_sync() -> None:
     """Nothing is forced to disk before the release goes out: after a power cut the slot is drawn again."""
-    from wevent.journal import sqlite_database, witness
+    from wevent.journal import sqlite, witness
 
-    prepared = sqlite_database.prepare
+    prepared = sqlite.prepare
 
     def careless(connection: Any) -> None:
         prepared(connection)
         connection.execute("PRAGMA synchronous = OFF")
 
-    sqlite_database.prepare = careless
+    sqlite.prepare = careless
     witness._force = lambda file: None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.support.memory_journal import MemoryJournal, Place
-from wevent.journal import Journal, SqliteJournal
+from wevent.journal import Journal, SqliteJournal, back_up
 from wevent.journal.witness import WitnessRecord
 from wevent.verification import verify_journal
 
@@ -48,8 +48,7 @@ class FileStore:
         folder = self._path.parent / f"copy{self._copies}"
         folder.mkdir()
         if backup:
-            with SqliteJournal(self._path) as journal:
-                journal.backup(folder / "run.journal")
+            back_up(self._path, folder / "run.journal")
             shutil.copy(self._beside(".witness"), folder / "run.journal.witness")
         else:
             for ending in ("", "-wal", ".witness"):

@@ -20,7 +20,7 @@ from tests.support.transitions.accountant import Key, RecordingNoise
 from wevent.core.arrays import IntArray
 from wevent.counting.roster import Counts, Roster
 from wevent.counting.string_column import StringColumn
-from wevent.journal import SqliteJournal, Terms
+from wevent.journal import SqliteJournal, Terms, back_up
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.record import Head, Loaded, Record, Revision
 from wevent.journal.terms import Epoch, hash_versions
@@ -342,7 +342,7 @@ class FileSystem:
 
     def backup(self) -> Path:
         target = self._folder / f"backup{next(self._backups)}"
-        self._journal.backup(target)
+        back_up(self._journal.path, target)
         return target
 
     def restore(self, backup: Path, stated: RestoreOptions, *, has_witness: bool) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.commands import publish, run, write_stream
 from wevent.errors import InvalidOutput, StorageFailed
-from wevent.journal import SqliteJournal
+from wevent.journal import SqliteJournal, back_up
 from wevent.verification import verify_journal
 
 pytestmark = pytest.mark.slow
@@ -84,8 +84,7 @@ def test_the_copy_is_for_its_owner_only(folder: Path, force: bool) -> None:
     before = os.umask(0)
     sys.setprofile(look)  # at every call: the modes while it is being made
     try:
-        with SqliteJournal(folder / "run.journal") as journal:
-            journal.backup(target, replace=force)
+        back_up(folder / "run.journal", target, replace=force)
     finally:
         sys.setprofile(None)
         os.umask(before)
@@ -125,9 +124,9 @@ def test_a_place_that_is_not_there(folder: Path) -> None:
 
 
 def test_the_library_refuses_too(folder: Path) -> None:
-    with SqliteJournal(folder / "run.journal") as journal:
-        journal.backup(folder / "copy.journal")
-        with pytest.raises(InvalidOutput):
-            journal.backup(folder / "copy.journal")
-        with pytest.raises(StorageFailed):
-            journal.backup(folder / "no" / "folder")
+    journal = folder / "run.journal"
+    back_up(journal, folder / "copy.journal")
+    with pytest.raises(InvalidOutput):
+        back_up(journal, folder / "copy.journal")
+    with pytest.raises(StorageFailed):
+        back_up(journal, folder / "no" / "folder")

@@ -16,8 +16,7 @@ PSYCOPG = "psycopg"
 IMPLEMENTED = (
     "connection",
     "lease",
-    "postgres_database",
-    "postgres_journal",
+    "postgres",
 )
 
 WAYS: list[Callable[[PostgresPlace], object]] = [open_journal, share_journal, examine_database, verify_journal]

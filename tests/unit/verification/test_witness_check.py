@@ -13,7 +13,7 @@ import pytest
 from tests.support.commands import call
 from tests.support.stored_slots import cut_end
 from tests.support.synthetic import SyntheticSource, make_journal
-from wevent.journal import SqliteJournal
+from wevent.journal import SqliteJournal, back_up
 from wevent.journal.record import Hook, no_hook
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
@@ -171,8 +171,7 @@ class TestWriteAheadRecord:
 
     def test_a_backup_stores_none(self, crashed: Path) -> None:
         backup = crashed.with_name("b.journal")
-        with SqliteJournal(crashed) as journal:
-            journal.backup(backup)
+        back_up(crashed, backup)
         shutil.copy(witness(crashed), witness(backup))
         assert [slot for slot, _ in problems(backup)] == [13]
 

@@ -17,7 +17,7 @@ from tests.support.profiles import examples
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
-from wevent.journal.sqlite_database import transaction
+from wevent.journal.sqlite import transaction
 from wevent.journal.terms import Epoch, class_history
 from wevent.journal.user_registry import Registry
 from wevent.people.classes import ClassHistory, Restore

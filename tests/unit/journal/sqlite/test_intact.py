@@ -13,8 +13,8 @@ import apsw
 import pytest
 
 from wevent.errors import StorageFailed
-from wevent.journal import sqlite_journal as intact
-from wevent.journal.sqlite_journal import Place
+from wevent.journal import sqlite as intact
+from wevent.journal.sqlite import FileWatch
 
 LIMIT = 40_000
 
@@ -50,7 +50,7 @@ def write(one: apsw.Connection, pages: int) -> None:
 def test_commits_and_checkpoints_of_anybody_are_no_cut(
     path: Path, connections: list[apsw.Connection], seed: int
 ) -> None:
-    chance, place = random.Random(seed), Place(path, path.with_name("j.witness"))
+    chance, watch = random.Random(seed), FileWatch(path, path.with_name("j.witness"))
     log, sizes = path.with_name("j-wal"), []
     for _ in range(150):
         one = chance.choice(connections)
@@ -62,7 +62,7 @@ def test_commits_and_checkpoints_of_anybody_are_no_cut(
             third = connect(path)
             third.execute("SELECT count(*) FROM t").fetchall()
             third.close()
-        place.check()
+        watch.check()
         sizes.append(log.stat().st_size)
     assert any(later < earlier for earlier, later in pairwise(sizes)), "SQLite cut it, too"
 
@@ -73,13 +73,13 @@ def test_a_cut_is_seen(path: Path, connections: list[apsw.Connection], ending: s
     write(connections[0], 3)
     connections[0].execute("PRAGMA wal_checkpoint").fetchall()
     write(connections[0], 3)
-    place = Place(path, path.with_name("j.witness"))
-    place.check()
+    watch = FileWatch(path, path.with_name("j.witness"))
+    watch.check()
     victim = path.with_name("j" + ending)
     data = victim.read_bytes()
     os.truncate(victim, int(len(data) * keep))
     with pytest.raises(StorageFailed, match="cut"):
-        place.check()
+        watch.check()
     victim.write_bytes(data)
 
 
@@ -87,18 +87,18 @@ def test_zeros_that_a_power_failure_left_are_no_cut(path: Path, connections: lis
     write(connections[0], 3)
     log = path.with_name("j-wal")
     os.truncate(log, log.stat().st_size + 3 * 4120)
-    place = Place(path, path.with_name("j.witness"))
+    watch = FileWatch(path, path.with_name("j.witness"))
     for _ in range(6):
         write(connections[1], 1)
-        place.check()
+        watch.check()
 
 
 def test_no_descriptors_are_needed(path: Path, connections: list[apsw.Connection]) -> None:
-    place = Place(path, path.with_name("j.witness"))
+    watch = FileWatch(path, path.with_name("j.witness"))
     write(connections[0], 4)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
     try:
-        place.check()
+        watch.check()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

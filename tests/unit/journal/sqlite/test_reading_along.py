@@ -54,7 +54,7 @@ def go_on_and_close(writer: SqliteJournal) -> None:
 
 def empty_log(writer: SqliteJournal) -> None:
     """Put the log into the file, if the reader is in no transaction."""
-    writer._file.connection.set_busy_timeout(0)
+    writer.connection.set_busy_timeout(0)
     writer._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 

@@ -1,10 +1,13 @@
-"""The tables of a journal in an SQLite file: whether it is a journal, is whole and may be written; its errors translated."""
+"""The journal in one SQLite file: one writer, every commit forced to disk, its witness beside it (spec 10).
+
+The writer watches its files. Removed, replaced or cut, they stop it before anything more is released.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,13 +16,36 @@ from urllib.parse import quote
 import apsw
 import msgspec
 
-from wevent.errors import InvalidJournal, StorageFailed
+from wevent.errors import InvalidJournal, StorageFailed, WeventError
 from wevent.file_io import storage_errors
-from wevent.journal.database import UNREADABLE, FoundRows, Result, only_row
-from wevent.journal.schema import FORMAT, SQLITE_TABLES, newer_format
+from wevent.journal.database import (
+    FORMAT,
+    SQLITE_TABLES,
+    UNREADABLE,
+    FoundRows,
+    Result,
+    begin_rows,
+    newer_format,
+    only_row,
+)
+from wevent.journal.journal import Journal
+from wevent.journal.record import Batch, Hook, Writer, no_hook
+from wevent.journal.witness import (
+    WitnessFile,
+    WitnessRecord,
+    check_lost,
+    holder,
+    read_witness,
+    release_witness,
+    take_witness,
+    witness_path,
+)
 
 LOG_LIMIT = 1 << 26
 """Size that SQLite may cut a write-ahead log to, in bytes."""
+
+BESIDE = ("-wal", "-shm", "-journal")
+"""Endings of the files that SQLite keeps beside a file, and would apply to another one in its place."""
 
 _APPLICATION_ID = 0x77657674  # "wevt": tells a journal from other SQLite files
 _BUSY_TIMEOUT_MS = 10_000
@@ -151,13 +177,6 @@ class SqliteDatabase:
         with self.readable():
             self.connection.execute("PRAGMA journal_mode = WAL").fetchall()
 
-    def check_pages(self) -> None:
-        """Refuse a file whose pages contradict each other."""
-        with translate_errors(self._path):
-            found = self.connection.execute("PRAGMA quick_check(1)").fetchall()
-        if found != [("ok",)]:
-            raise self.damaged()
-
     # Dialect
 
     def fact(self, value: str | int | bytes) -> Any:
@@ -264,6 +283,11 @@ def _expected_columns() -> list[Any]:
     return connection.execute(_COLUMNS).fetchall()
 
 
+def own_files(journal: Path) -> list[Path]:
+    """Return the files that belong to a journal: its witness, itself, and what SQLite keeps beside it."""
+    return [witness_path(journal), *(Path(os.path.realpath(journal) + ending) for ending in ("", *BESIDE))]
+
+
 def _log(path: Path) -> Path:
     return Path(f"{os.path.realpath(path)}-wal")
 
@@ -284,3 +308,196 @@ def _damaged(path: Path) -> InvalidJournal:
 def _foreign(path: Path) -> InvalidJournal:
     problem = f"This is another kind of file, no wevent journal ({path})."
     return InvalidJournal(problem, "Check the path; the file is untouched.", path=str(path))
+
+
+class SqliteJournal(Journal):
+    """A journal file; see `wevent.journal.journal.Journal`. Arguments and errors: those of `wevent.journal.open_journal`.
+
+    Args:
+        path: the file; made on the first `begin` if it does not exist.
+        held: the witness, if the caller has locked it already and keeps it.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        write: bool = False,
+        start_over: bool = False,
+        held: WitnessFile | None = None,
+        released_through: int | None = None,
+    ) -> None:
+        self.path = path = Path(path)
+        if str(path) in (":memory:", "."):
+            raise InvalidJournal(f"{str(path)!r} is no file.", "Name one: what is not stored is lost.", path=str(path))
+        if path.is_dir():
+            raise InvalidJournal(f"{path} is a folder, no journal.", "Name the file in it.", path=str(path))
+        self.witness_name, self._is_held = witness_path(path).name, held is not None
+        self._is_new = self._is_closed = self._is_made = False
+        self._watch: FileWatch | None = None
+        with ExitStack() as undo:
+            self._witness = held if held is not None else take_witness(path) if write else None
+            undo.callback(self._let_go)  # whoever tries again must not be told that it is held
+            if self._witness is not None:
+                self._is_new = not path.exists()
+                # A link that leads nowhere was there before.
+                self._is_made = not os.path.lexists(os.path.realpath(path))
+                if _has_second_name(path):  # each has a lock and a write-ahead log: slots would be drawn twice
+                    fix = "Remove the other names; a symbolic link may stay."
+                    raise InvalidJournal(f"The journal has hard links ({path}).", fix, path=str(path))
+            if self._is_made or not path.exists() or not path.stat().st_size:
+                self._check_lost(None, start_over)
+            database = SqliteDatabase(path, create=self._witness is not None)
+            self._database, self.connection, self._is_new = database, database.connection, database.is_new
+            undo.callback(self._close_tables)
+            if self._witness is not None:
+                if not self._is_new:
+                    self._check_pages()
+                self._check_lost(None if self._is_new else database, start_over)
+                database.keep_log()  # only now: what is refused stays as it is, byte for byte
+                self._watch = FileWatch(path, self._witness.path)
+            super().__init__(
+                database,
+                self._witness,
+                is_new=database.is_new,
+                started_over=start_over,
+                released_through=released_through,
+            )
+            undo.pop_all()
+
+    def commit(self, batch: Batch, at: Hook = no_hook) -> None:
+        """See `Journal.commit`. No page is written before the COMMIT itself, however large a release."""
+        self.connection.execute("PRAGMA cache_spill = OFF")
+        try:
+            super().commit(batch, at)
+        finally:
+            self.connection.execute("PRAGMA cache_spill = ON")
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close it. An unforeseen error may come of damage: then that is raised instead."""
+        try:
+            if isinstance(error, Exception) and not isinstance(error, WeventError) and not self.is_new:
+                with self._database.readable():
+                    if isinstance(error, apsw.Error):
+                        raise error
+                    self.check()
+        finally:
+            self.close()
+
+    def _check_lost(self, database: SqliteDatabase | None, start_over: bool) -> None:
+        """Refuse another journal than the witness shows; reads only. Readers need no witness that can be read."""
+        record = self._read_witness() if self._witness is None else self._witness.before
+        if self._witness is not None or record.is_readable:
+            check_lost(record, database, str(self.path), f"wevent restore BACKUP {self.path}", start_over=start_over)
+
+    def check_intact(self) -> None:
+        if self._watch is not None:
+            self._watch.check()
+
+    def _read_witness(self) -> WitnessRecord:
+        return read_witness(witness_path(self.path))
+
+    def _check_pages(self) -> None:
+        with self._database.readable():
+            found = self.connection.execute("PRAGMA quick_check(1)").fetchall()
+        if found != [("ok",)]:
+            raise self._database.damaged()
+
+    def _create_tables(self) -> None:
+        create_tables(self.connection)
+        begin_rows(self._database)
+
+    def files(self) -> list[Path]:
+        return own_files(self.path)
+
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+    def writer(self) -> Writer | None:
+        return holder(self.path)
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._close_tables()
+            self._let_go()
+
+    def _close_tables(self) -> None:
+        if self._watch is not None and not self._watch.is_surely_intact():
+            # Putting a log that was cut into the journal would damage what is still whole in it.
+            self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self.connection.close()
+
+    def _let_go(self) -> None:
+        """Release the lock, last of all: what was made for nothing is removed while nobody else can use it."""
+        if self._witness is None or self._is_held:
+            return
+        if not self._is_new:
+            self._witness.close()
+            return
+        if self._is_made:
+            with suppress(OSError):
+                for ending in ("", "-wal", "-shm"):
+                    Path(os.path.realpath(self.path) + ending).unlink(missing_ok=True)
+        release_witness(self._witness)
+
+
+class FileWatch:
+    """The files of a journal that is open for writing. Each stays, once it is there, and never gets shorter."""
+
+    def __init__(self, path: Path, witness: Path) -> None:
+        real = os.path.realpath(path)
+        self._path = path
+        self._limits: dict[Path, int | None] = {
+            path: None,
+            witness: None,
+            Path(real + "-shm"): None,
+            Path(real + "-wal"): LOG_LIMIT,
+        }
+        self._seen: dict[Path, tuple[tuple[int, int], int]] = {}  # device and number, and size
+        self.is_intact()
+
+    def is_intact(self) -> bool:
+        """Return whether every file is still the one it was, and as long; remembers how long it is now."""
+        for path, limit in self._limits.items():
+            try:
+                found = os.stat(path)
+            except FileNotFoundError:
+                if path in self._seen:
+                    return False
+                continue
+            same = found.st_dev, found.st_ino
+            size = found.st_size if limit is None else min(found.st_size, limit)
+            known, least = self._seen.get(path, (same, 0))
+            if same != known or size < least:
+                return False
+            self._seen[path] = same, size
+        return not _has_second_name(self._path)
+
+    def is_surely_intact(self) -> bool:
+        """Return whether the files are intact; False if that cannot be told."""
+        try:
+            return self.is_intact()
+        except OSError:
+            return False
+
+    def check(self) -> None:
+        """Refuse to go on when one of the files was removed, replaced or cut: what is stored would be lost."""
+        fix = "Nothing more was released, and nothing is lost: run the same command again when that is over."
+        with storage_errors(f"to look at the files of the journal {self._path}", fix, self._path):
+            if self.is_intact():
+                return
+        raise StorageFailed(
+            f"The journal {self._path}, or a file beside it, was removed, replaced, cut, or given a second name while it "
+            "was published into.",
+            "Nothing more was released. Put it back, or restore a backup: wevent restore BACKUP JOURNAL --released-through "
+            "SLOT.",
+            path=str(self._path),
+        )
+
+
+def _has_second_name(path: Path) -> bool:
+    try:
+        return os.stat(path).st_nlink > 1
+    except OSError:
+        return False

@@ -12,17 +12,20 @@ that finds it stored commits too, so that synchronous standbys have the transact
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
 
 from wevent.errors import InvalidJournal, JournalUnreachable, StorageFailed, WeventError
+from wevent.file_io import destroy_file, link_whole, storage_errors, sync_path
 from wevent.journal.connection import (
     Connection,
     Session,
@@ -30,13 +33,27 @@ from wevent.journal.connection import (
     connect,
     damaged_tables,
     journal_error,
+    no_journal,
     translate_errors,
     without_rights,
 )
-from wevent.journal.database import UNREADABLE, Facts, FoundRows, Result, begin_rows
+from wevent.journal.database import (
+    FORMAT,
+    POSTGRES_TABLES,
+    TABLE_NAMES,
+    UNREADABLE,
+    Facts,
+    FoundRows,
+    Result,
+    begin_rows,
+    newer_format,
+    only_row,
+)
+from wevent.journal.journal import Journal
 from wevent.journal.lease import Lease, current_writer, lock_key, own_instances, read_holder
 from wevent.journal.place import PostgresPlace
-from wevent.journal.schema import FORMAT, POSTGRES_TABLES, TABLE_NAMES, newer_format
+from wevent.journal.record import Writer
+from wevent.journal.witness import WitnessFile, WitnessRecord, check_lost, read_witness, witness_errors
 
 _READ_ONLY = "SET default_transaction_read_only TO on"  # write transactions say that they write
 _BEGIN = "BEGIN READ WRITE; {settings} SELECT pg_advisory_xact_lock({lock}); {forget} {leave}"
@@ -219,15 +236,6 @@ class PostgresDatabase:
             raise self.damaged()
         return True
 
-    def create_tables(self) -> None:
-        """Create the tables of a new journal and its first rows; inside a transaction."""
-        self.session.send(POSTGRES_TABLES)
-        begin_rows(self)
-        Facts(self)["format"] = FORMAT
-
-    def close(self) -> None:
-        self.session.close()
-
     # Dialect
 
     def fact(self, value: str | int | bytes) -> bytes:
@@ -381,3 +389,166 @@ class CommitNews:
 def _portable(query: str) -> str:
     """Return a query with `?` for values as PostgreSQL takes it. No query has either sign in a text."""
     return query.replace("?", "%s")
+
+
+class PostgresJournal(Journal):
+    """A journal in a database; see `wevent.journal.journal.Journal`. Arguments and errors: `wevent.journal.open_journal`.
+
+    Its witness is a folder with one witness file for each fencing number. A writer begins its own file after its fence is
+    active, as a copy of the newest one. A commit of the writer before holds the row of the fence until it ends, so the copy
+    has the draw of every slot that the database may have received. Then the older files are removed: what a fenced writer
+    still writes into one of them never reaches the database.
+    """
+
+    def __init__(
+        self,
+        place: PostgresPlace,
+        *,
+        write: bool = False,
+        start_over: bool = False,
+        released_through: int | None = None,
+        patience_s: float | None = None,
+    ) -> None:
+        self._place, self.witness_name = place, f"{place.schema}.….witness in {place.side}"
+        self._name = re.compile(rf"{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness")
+        self._partial = re.compile(rf"\.{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness\..*\.partial")
+        self._is_new = self._is_closed = False
+        self._witness = None
+        with ExitStack() as undo:
+            if write:
+                _ = place.private_folder
+            newest = max(self._fences(), default=0) if write else 0  # a database put back may know less
+            self._lease = Lease(place, above=newest) if write else None
+            undo.callback(self._let_go)
+            database = PostgresDatabase(place, self._lease, patience_s=patience_s)
+            self.session = database.session
+            undo.callback(self.session.close)
+            self._open(database, start_over)
+            super().__init__(
+                database,
+                self._witness,
+                is_new=self._is_new,
+                started_over=start_over,
+                released_through=released_through,
+            )
+            self.session.regained = self.check_end
+            undo.pop_all()
+
+    def _open(self, database: PostgresDatabase, start_over: bool) -> None:
+        """Refuse a schema without a journal, and another journal than the witness shows; the writer begins its witness."""
+        place, restoring = str(self._place), "of the database, with its own tools; then publish with"
+        try:
+            self._is_new = not database.has_journal()
+        except InvalidJournal:
+            self._is_new = self._lease is not None and self._lease.before is None  # what was made for it goes again
+            raise
+        if self._lease is not None:
+            record = self._read_witness()
+            check_lost(record, None if self._is_new else database, place, restoring, start_over=start_over)
+            self._begin_witness(self._lease)
+        elif self._is_new:
+            has_folder = self._place.side is not None and self._place.side.is_dir()
+            if has_folder and (record := self._read_witness()).is_readable:
+                check_lost(record, None, place, restoring)
+            raise no_journal(self._place)
+
+    def _begin_witness(self, lease: Lease) -> None:
+        """Begin the writer's own file as a copy of the newest one, and remove older ones; its fence is active."""
+        older, path = self._fences(), self._path(lease.fence)
+        with witness_errors(path):
+            data = self._path(older[-1]).read_bytes() if older else b""
+            try:
+                link_whole(path, data, path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial"))
+            except FileExistsError:
+                raise StorageFailed(
+                    f"Another writer made {path.name} in the side folder {path.parent}.",
+                    "Two databases with journals of the same name share the folder: give each its own.",
+                    path=str(path),
+                ) from None
+            sync_path(path.parent)
+            self._witness = WitnessFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        self._remove_older(lease.fence)
+        self._witness.name_writer(lease.writer)
+
+    def _remove_older(self, fence: int) -> None:
+        """Remove older files, and what a crash left of one. Ids of users may be in a write-ahead record."""
+        for name in self._names():
+            found = self._name.fullmatch(name) or self._partial.fullmatch(name)
+            if found is None or int(found[1]) > fence or name == self._path(fence).name:
+                continue
+            path = self._path(fence).with_name(name)
+            with witness_errors(path), suppress(FileNotFoundError):  # its writer may have removed it just now
+                destroy_file(path, 0, path.stat().st_size)
+
+    def check_intact(self) -> None:
+        """See `Journal.check_intact`. Raises `JournalLocked` if another writer is known to have the journal."""
+        if self._lease is None or self._witness is None:
+            return
+        if self._lease.is_lost:
+            raise self._lease.locked(None)
+        if self._witness.is_in_place():
+            return
+        if any(fence > self._lease.fence for fence in self._fences()):  # a later writer removed it
+            raise self._lease.locked(None)
+        raise StorageFailed(
+            f"The witness {self._witness.path} was removed or replaced while the journal was published into.",
+            "Nothing more was released. Put it back; or publish with --released-through SLOT, the last released slot.",
+            path=str(self._witness.path),
+        )
+
+    def _read_witness(self) -> WitnessRecord:
+        """Return the record of the newest file."""
+        while True:
+            fences = self._fences()
+            record = read_witness(self._path(fences[-1])) if fences else WitnessRecord()
+            if not fences or self._path(fences[-1]).exists():  # else a newer writer removed it meanwhile
+                return record
+
+    def _create_tables(self) -> None:
+        self.session.send(POSTGRES_TABLES)
+        begin_rows(self._database)
+        self._facts["format"] = FORMAT
+
+    def files(self) -> list[Path]:
+        return [] if self._place.side is None else [self._path(fence) for fence in self._fences()]
+
+    def size(self) -> int:
+        """Return the bytes of all tables of the schema but those that tell how many events came."""
+        query = (
+            "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
+            " WHERE relnamespace = to_regnamespace(?)::oid AND relkind IN ('r', 'm')"
+            " AND relname <> 'events'"
+        )
+        return int(only_row(self._database, query, (self._place.schema,))[0])
+
+    def writer(self) -> Writer | None:
+        return self.session.repeat(current_writer)
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self.session.close()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Let the next writer in, last of all; a journal that was never begun leaves nothing but earlier slots' witness."""
+        if self._witness is not None:
+            if self._is_new and self._witness.is_blank:
+                self._witness.path.unlink(missing_ok=True)
+            self._witness.close()
+        if self._lease is not None:
+            self._lease.close(never_begun=self._is_new)
+
+    def _fences(self) -> list[int]:
+        """Return the fencing numbers that have a file, ascending."""
+        found = [self._name.fullmatch(name) for name in self._names()]
+        return sorted(int(name[1]) for name in found if name is not None)
+
+    def _names(self) -> list[str]:
+        folder = self._place.side_folder
+        fix = "Let this user read it. A reader may leave side= out of the address."
+        with storage_errors(f"to read the side folder {folder}", fix, folder):
+            return os.listdir(folder)
+
+    def _path(self, fence: int) -> Path:
+        return self._place.side_folder / f"{self._place.schema}.{fence}.witness"
