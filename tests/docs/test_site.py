@@ -34,7 +34,7 @@ def test_it_is_built_and_says_how_to_look_at_it(site: Path) -> None:
         ("configuration", "max_cells_per_user"),
         ("http", "/v1/events"),
         ("json", "released_elsewhere"),
-        ("api-names", "Publisher(population"),
+        ("api", "Publisher(population"),
     ],
 )
 def test_references_are_generated(site: Path, page: str, shown: str) -> None:
