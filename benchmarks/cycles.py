@@ -1,4 +1,4 @@
-"""What a public cycle gains, day by day, and what it costs where there is none: `pft` with and without `cycle`.
+"""What a public cycle gains, day by day, and what it costs where there is none: `pft` with and without `seasonality`.
 
 Constants were chosen on seed 100, and on recorded cabs and bikes; what is reported is other seeds, and foursquare.
 """
@@ -120,7 +120,7 @@ def measure(case: Case) -> tuple[Any, Any, float, float]:
     runs: list[list[Run]] = [[], []]
     for seed in case.seeds:
         counts, sizes = case.counts(seed)
-        for kind, told in enumerate(({}, {"cycle": case.cycle, "calendar": case.calendar})):
+        for kind, told in enumerate(({}, {"seasonality": case.cycle, "special_days": case.calendar})):
             runs[kind].append(
                 Run("pft", counts, sizes, hard_streams.NINE, seed, **({"unbiased": False} | case.plain), **told)
             )

@@ -103,7 +103,7 @@ def live(tree: Path, folder: Path, size: int, number_ids: bool) -> Measured:
         *options(place, SLOTS, users_file(folder, LIVE_USERS, number_ids)),
         "--mechanism",
         "pbd",
-        "--close",
+        "--close-slots-by",
         "lines",
     ]
     command[command.index("--out") + 1] = "-"

@@ -242,7 +242,7 @@ NOTES = (
     "A real `wevent serve` on loopback: slots of 1 s, a grace of 0.5 s, 100,000 people in 9 classes, text ids, batches",
     "of 10,000 events; 4 senders and 200 readers from one other process on the same two cores. After 3 s that do not count.",
     "Slot closing: from a slot's end plus the grace until its release is ready (a hook in the process: the service shows",
-    "no timings). What goes out is fixed by the clock, `due`, here 250 ms after closing: a slot that is later waits for the",
+    "no timings). What goes out is fixed by the clock, `release_delay`, 250 ms after closing: a later slot waits for the",
     "next one's moment. Other programs kept both cores busy meanwhile; it ran with a higher priority (nice -15).",
     "Stalled readers are cut off 30 s after they have stopped taking what is sent; releases of 100 cells fit into their",
     "sockets for longer than that. Memory that still grows slowly is the last releases, kept to 32 MB.",

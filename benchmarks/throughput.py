@@ -121,7 +121,7 @@ def run_query(path: str, users: int, per_range: int) -> dict[str, float]:
 
 def open_pipe(inbox: Any, source: type[PipeSource] = PipeSource) -> PipeSource:
     """Live lines over an event log in a temporary folder."""
-    chosen, log = settings(("-",), close="lines"), SegmentLog(Path(tempfile.mkdtemp()))
+    chosen, log = settings(("-",), close_slots_by="lines"), SegmentLog(Path(tempfile.mkdtemp()))
     return source(chosen, CLOCK, None, inbox=inbox, store=log)
 
 

@@ -91,7 +91,7 @@ def trace_event(folder: Path, source: Path) -> tuple[list[str], int]:
     """Trace one line of standard input until its slot is released."""
     start = 'start = "2026-01-01T00:00:00Z"'
     (folder / "wevent.toml").write_text(CONFIGURATION.format(slot="1min", start=start, out="-"))
-    command = Traced(folder, source, "publish", "-", "--close", "lines")
+    command = Traced(folder, source, "publish", "-", "--close-slots-by", "lines")
     since = 0.0
     for minute in range(2):
         time.sleep(1)  # what the first release leaves to do is not part of the second

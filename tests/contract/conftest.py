@@ -64,7 +64,7 @@ CYCLIC = replace(
 
 
 def _with_cycle(options: Options) -> Options:
-    return replace(options, cycle=(12.0,), calendar=(13, 25, 49, 61))
+    return replace(options, seasonality=(12.0,), special_days=(13, 25, 49, 61))
 
 
 OTHERS = (OWN, ALIKE, WEIGHTED, CYCLIC)

@@ -80,7 +80,7 @@ def test_ids_that_came_with_a_version_leave_the_witness(
     assert released(tmp_path, 3).code == 0
     with (tmp_path / "users.csv").open("a") as users:
         users.writelines(f"someone-{number},4,0.5\n" for number in range(200))
-    more = ("--new-epoch", "--mechanism", "uniform")
+    more = ("--reconfigure", "--mechanism", "uniform")
     publish_and_die(tmp_path, monkeypatch, *place, *more)
     witness = tmp_path / "run.journal.witness"
     assert b"someone" in witness.read_bytes()

@@ -24,7 +24,7 @@ from wevent.events.segment_log import SegmentLog
 from wevent.streams import SlotClock
 from wevent.settings import StreamSettings
 
-chosen = StreamSettings(inputs=("-",), cells=Cells.of(4), slot_us=60_000_000, start_us=0, close="lines")
+chosen = StreamSettings(inputs=("-",), cells=Cells.of(4), slot_us=60_000_000, start_us=0, close_slots_by="lines")
 people = Roster.from_columns(np.arange(100), np.full(100, 4), np.full(100, 1.0))
 inbox, store = PipeInbox(sys.stdin.buffer), SegmentLog(Path(tempfile.mkdtemp()))
 source = PipeSource(chosen, SlotClock(0, 60_000_000), 1, inbox=inbox, store=store)

@@ -301,7 +301,7 @@ class TestFirstRun:
 @pytest.mark.parametrize("fault", [("--out", "users.csv"), ("--time-column", "moment")])
 def test_a_failed_epoch_changes_nothing(used: Path, fault: tuple[str, str]) -> None:
     (used / "wide.csv").write_text((used / "users.csv").read_text() + "n1,30,1\n")
-    others = ("--mechanism", "pba", "--new-epoch", "--requirements", "wide.csv", "--declare", "30,1")
+    others = ("--mechanism", "pba", "--reconfigure", "--requirements", "wide.csv", "--declare", "30,1")
     assert publish(used, 22, *others, *fault).code == 2
     assert json.loads(run(used, "status", "run.journal", "--json").out)["epoch"] == 1
     assert len(json.loads(run(used, "users", "run.journal", "list", "--json").out)["users"]) == 60
@@ -313,7 +313,7 @@ def test_a_failed_epoch_changes_nothing(used: Path, fault: tuple[str, str]) -> N
 
 
 def test_a_killed_epoch_changes_nothing(used: Path) -> None:
-    child = start(used, *live("--mechanism", "pba", "--new-epoch"), stdin=subprocess.PIPE)
+    child = start(used, *live("--mechanism", "pba", "--reconfigure"), stdin=subprocess.PIPE)
     send(child, event(20 * 60 + 1, 1))
     wait_for(lambda: json.loads(run(used, "status", "run.journal", "--json").out)["writer"] is not None, "the run")
     child.kill()

@@ -293,7 +293,7 @@ class TestRestoredBackup:
     def test_a_version_that_was_lost_silences_for_its_window(self, stream: Stream) -> None:
         stream.publish(10, *stream.require())
         stream.backup()
-        stream.publish(15, "--new-epoch", "--declare", "300,0.5")
+        stream.publish(15, "--reconfigure", "--declare", "300,0.5")
         stream.set("u", 300, "0.5")
         stream.publish(20)
         stream.restore(side_file=True)
@@ -430,7 +430,7 @@ class TestAuditOfHonestJournals:
         stream.users("remove", "m1")
         stream.publish(14)
         stream.users("remove", "m2")
-        stream.publish(20, "--new-epoch", "--declare", "30,0.5")
+        stream.publish(20, "--reconfigure", "--declare", "30,0.5")
         assert stream.audit() == []
 
 
@@ -502,7 +502,7 @@ class TestUnregisteredUsers:
     def test_an_epoch_with_another_class_for_them_counts_them_at_once(self, stream: Stream) -> None:
         self.begin(stream, 60, "x", "y")
         stream.publish(5, *stream.require())
-        stream.publish(40, "--new-epoch", "--declare", "10,0.2")
+        stream.publish(40, "--reconfigure", "--declare", "10,0.2")
         assert stream.counted(self.UNREGISTERED) == list(range(1, 6))
         assert stream.counted((20, 10**8)) == list(range(6, 41))
         assert {slot for slot, sizes in stream.sizes().items() if self.UNREGISTERED in sizes} == set(range(1, 26))
@@ -512,7 +512,7 @@ class TestUnregisteredUsers:
         self.begin(stream, 60, "x", "y")
         stream.publish(5, *stream.require())
         stream.options = tuple("0" if option == "50" else option for option in stream.options)
-        stream.publish(8, "--new-epoch")
+        stream.publish(8, "--reconfigure")
         stream.set("x", 5, "1")  # may have been counted as unregistered through slot 5
         stream.publish(40)
         assert stream.counted(self.UNREGISTERED) == [*range(1, 6), *range(9, 25)]
@@ -559,7 +559,7 @@ class TestLevels:
             else:
                 stream.users("add", "x", "--privacy", "High", "--window", "Large")
         Path("levels.toml").write_text(table.format(0.1))
-        stream.publish(8, "--new-epoch")
+        stream.publish(8, "--reconfigure")
         found = {one["user"]: one for one in json.loads(stream("users", "run.journal", "list", "--json")[1])["users"]}
         assert found[user]["epsilon"] == 0.1
         assert found["m2"]["epsilon"] == 0.9

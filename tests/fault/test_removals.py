@@ -75,11 +75,11 @@ def test_one_of_a_few_may_leave(tmp_path: Path) -> None:
 
 def test_with_a_new_epoch_too(used: Path) -> None:
     drop(used, 20)
-    done = publish(used, 8, "--mechanism", "pba", "--new-epoch")
+    done = publish(used, 8, "--mechanism", "pba", "--reconfigure")
     assert done.code == 2
     assert "--allow-removals" in done.err
     assert registered(used) == 60
-    assert publish(used, 8, "--mechanism", "pba", "--new-epoch", "--allow-removals").code == 0
+    assert publish(used, 8, "--mechanism", "pba", "--reconfigure", "--allow-removals").code == 0
 
 
 def test_before_the_first_slot_any_file_is_taken(tmp_path: Path) -> None:

@@ -351,7 +351,7 @@ def test_a_second_restore_of_the_same_backup_stays_silent(tmp_path: Path) -> Non
     write_stream(tmp_path, 59)
     publish(tmp_path, 10)
     call(tmp_path, "backup", "run.journal", "backup.journal")
-    publish(tmp_path, 11, "--new-epoch", "--declare", "30,0.5")
+    publish(tmp_path, 11, "--reconfigure", "--declare", "30,0.5")
     publish(tmp_path, 20)
     restore = ("restore", "backup.journal", "run.journal", "--accept-lost-changes", "--json", "--released-through")
     for through, silent in ((20, 50), (22, 52)):
@@ -370,7 +370,7 @@ def test_an_interrupted_restore_stays_silent(tmp_path: Path, monkeypatch: pytest
     call(tmp_path, "backup", "run.journal", "backup.journal")
     publish(tmp_path, 15)
     witness = (tmp_path / "run.journal.witness").read_bytes()
-    publish(tmp_path, 20, "--new-epoch", "--declare", "30,0.5")
+    publish(tmp_path, 20, "--reconfigure", "--declare", "30,0.5")
     (tmp_path / "run.journal").unlink()
     (tmp_path / "run.journal.witness").write_bytes(witness)
     take_over = SqliteJournal._take_over
@@ -390,10 +390,10 @@ def test_a_version_that_came_to_no_slot_is_no_other_version(tmp_path: Path) -> N
     publish(tmp_path, 10)
     call(tmp_path, "backup", "run.journal", "backup.journal")
     publish(tmp_path, 20)
-    assert publish(tmp_path, 20, "--new-epoch", "--declare", "30,0.5").code == 0
+    assert publish(tmp_path, 20, "--reconfigure", "--declare", "30,0.5").code == 0
     (tmp_path / "run.journal").unlink()
     assert restored(tmp_path)["in_doubt_through"] is None
-    publish(tmp_path, 21, "--new-epoch", "--declare", "30,0.5")
+    publish(tmp_path, 21, "--reconfigure", "--declare", "30,0.5")
     (tmp_path / "run.journal").unlink()
     refused = restore(tmp_path, "--same-settings", through=21)
     assert refused.code == 2

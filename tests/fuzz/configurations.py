@@ -22,7 +22,7 @@ SEEDS = (
     b'strict = true\nengine = "spark"\n'
     b'[levels.privacy]\nStrong = 0.1\nWeak = 1\n[levels.window]\nDay = 288\n[levels.combined]\nBoth = ["Strong", "Day"]\n',
     b'inputs = ["e.csv"]\ncells = ["x", "y"]\nslot_column = "slot"\nend = 40\nmechanism = "pft"\n'
-    b"cycle = [24, 168]\nperiod = 3\n",
+    b"seasonality = [24, 168]\nperiod = 3\n",
     b'inputs = "-"\ncells = 9\nslot = "1h"\nstart = "auto"\njournal = "postgresql://u:Zq7Marker@127.0.0.1/db?schema=s"\n',
     b'inputs = "-"\ncells = 2\nslot = "1h"\ntimezone = "+02:00"\ntime_unit = "ms"\nclose = "lines"\nneighbours = "replace"\n'
     b'[service]\nlisten = "127.0.0.1:8080"\nurl = "https://stats.example"\nmax_batch_bytes = 5000\npublic = true\n'
@@ -50,7 +50,16 @@ WORDS = (
         b"known_total = ",
         b"max_cells_per_user = ",
     ),
-    *(b"calendar =", b"smoothing =", b"estimator =", b"refund = true", b"end =", b"due =", b"9" * 30, b"{a = 1}"),
+    *(
+        b"special_days =",
+        b"smoothing =",
+        b"estimator =",
+        b"refund = true",
+        b"end =",
+        b"release_delay =",
+        b"9" * 30,
+        b"{a = 1}",
+    ),
 )
 _SECRET = re.compile(rb'^journal = "postgresql://[^/@"\\]*:' + MARKER.encode() + rb'@[^"\\]*"\r?$', re.MULTILINE)
 
@@ -92,7 +101,7 @@ def check(data: bytes) -> None:
 def _check_settings(settings: Settings) -> None:
     assert settings.slot_us > 0
     assert settings.grace_us >= 0
-    assert settings.due_us is None or settings.due_us >= settings.grace_us
+    assert settings.release_delay_us is None or settings.release_delay_us >= settings.grace_us
     assert settings.unknown_users >= 0
     assert len(settings.cells) >= 1
     assert settings.max_cells_per_user >= 1

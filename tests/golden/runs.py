@@ -40,8 +40,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pft cycle": {
         "mechanism": "pft",
         "unbiased": False,
-        "cycle": 12.0,
-        "calendar": (13, 25),
+        "seasonality": 12.0,
+        "special_days": (13, 25),
     },
 }
 KINDS = {"fresh": "published", "repeated": "repeated", "estimated": "repeated", "nullified": "nullified"}
@@ -118,7 +118,7 @@ def _publish(journal: SqliteJournal, way: str, folder: Path, first: int, last: i
     else:
         lines = _events(first, last, '{{"time": {time}, "user": "{user}", "cell": {cell}}}\n', '{{"close": {time}}}\n')
         inbox = ScriptedInbox(["".join(lines).encode()], wall := Wall())
-        chosen = settings(close="lines", max_cells_per_user=k)
+        chosen = settings(close_slots_by="lines", max_cells_per_user=k)
         source = pipe_source(chosen, clock, last, inbox=inbox, now_us=wall)
     output = open_output(str(folder / "out.ndjson"))
     running = Running(last=last, batch=7 if way == "files" else 1)

@@ -106,19 +106,22 @@ class TestLive:
 
     def test_a_spoiled_line_closes_nothing(self) -> None:
         closing = json.dumps({"close": DAY / SECOND + 120}).encode() + b"\n"
-        source = live(line(1), b"\r" + closing, close="lines")
+        source = live(line(1), b"\r" + closing, close_slots_by="lines")
         assert list(source.count(roster(), 1, 3)) == []
         assert source.totals()["malformed"] == 1
-        assert len(list(live(line(1), closing, close="lines").count(roster(), 1, 3))) == 2
+        assert len(list(live(line(1), closing, close_slots_by="lines").count(roster(), 1, 3))) == 2
 
     @pytest.mark.parametrize("pending", [True, False])
     def test_what_has_begun_is_kept_with_and_without_events(self, pending: bool) -> None:
         half = json.dumps({"close": DAY / SECOND + 90}).encode() + b"\n"
-        source = live(half, line(1, second=95) if pending else b"", close="lines", grace=45)
+        source = live(half, line(1, second=95) if pending else b"", close_slots_by="lines", grace=45)
         (first,) = list(source.count(roster(), 1, 1))
         list(source.count(roster(), 2, 1))
         after = live(
-            line(2, second=130), json.dumps({"close": DAY / SECOND + 180}).encode() + b"\n", close="lines", grace=45
+            line(2, second=130),
+            json.dumps({"close": DAY / SECOND + 180}).encode() + b"\n",
+            close_slots_by="lines",
+            grace=45,
         )
         after.resume(first.position)
         slots = plain(after.count(roster(), 2, 2))

@@ -118,7 +118,7 @@ def test_only_one_service_has_a_journal_and_a_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("top", "said"),
     [
-        ('close = "lines"\n', "close in the settings"),
+        ('close_slots_by = "lines"\n', "close_slots_by in the settings"),
         ("strict = true\n", "strict in the settings"),
         ('start = "auto"\n', "start in the settings"),
     ],

@@ -193,7 +193,7 @@ def test_killed_under_load(tmp_path: Path, campaigns: list[Campaign]) -> None:
 
 
 def test_slots_that_closed_during_a_standstill_stay_closed(tmp_path: Path) -> None:
-    service = Service(tmp_path / "service", people(1), slot="500ms", due="150ms", time_unit="us")
+    service = Service(tmp_path / "service", people(1), slot="500ms", release_delay="150ms", time_unit="us")
     witness, read, ingest = tmp_path / "witness", service.token("read"), service.token("ingest")
     try:
         service.start(module=WITNESSED, told={"WEVENT_WITNESS": str(witness)})

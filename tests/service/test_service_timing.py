@@ -251,7 +251,7 @@ def test_what_is_late_waits_for_the_next_moment_and_events_count_by_the_clock_al
 
 
 def test_the_real_process_shows_nothing_before_it_is_due(tmp_path: Path) -> None:
-    service = Service(tmp_path / "service", [("somebody", 4, 0.5)], slot="500ms", due="400ms")
+    service = Service(tmp_path / "service", [("somebody", 4, 0.5)], slot="500ms", release_delay="400ms")
     admin = service.token("admin")
     early: list[tuple[str, int, int]] = []
     looked: dict[str, int] = {}

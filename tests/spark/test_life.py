@@ -88,7 +88,7 @@ def test_stopped_and_started_again_it_goes_on(spark: SparkSession, tmp_path: Pat
             tmp_path,
             feed,
             cells=["north"],
-            options=wevent.RunOptions(new_epoch=True),
+            options=wevent.RunOptions(reconfigure=True),
             out=tmp_path / "new.ndjson",
         )
     query = publish(spark, tmp_path, feed, requirements=None)
@@ -187,10 +187,10 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("changes", "error", "said"),
         [
-            ({"due": "3500ms"}, InvalidSettings, "4 s late, the grace and 2 triggers"),
+            ({"release_delay": "3500ms"}, InvalidSettings, "4 s late, the grace and 2 triggers"),
             ({"trigger": "0s"}, InvalidSettings, "is no time"),
             ({"trigger": "often"}, InvalidSettings, "trigger must be a whole number with a unit"),
-            ({"close": "lines"}, InvalidSettings, "close in the settings"),
+            ({"close_slots_by": "lines"}, InvalidSettings, "close_slots_by in the settings"),
             ({"slot_column": "slot", "slot": None}, InvalidSettings, "slot_column in the settings"),
             ({"strict": True}, InvalidSettings, "strict in the settings"),
             ({"time_column": "when"}, InvalidInput, "no column 'when'"),

@@ -84,7 +84,7 @@ def publish(folder: Path, minutes: int, *more: str, journal: str = "run.journal"
 
 def live(*more: str, journal: str = "run.journal") -> tuple[str, ...]:
     """The arguments of a live run whose slots are closed by lines."""
-    return ("publish", "-", *CLOCK, "--close", "lines", *PEOPLE, "--journal", journal, *more)
+    return ("publish", "-", *CLOCK, "--close-slots-by", "lines", *PEOPLE, "--journal", journal, *more)
 
 
 def event(second: float, user: object, cell: object = 1) -> str:

@@ -221,7 +221,11 @@ class Life:
         """A mechanism; of `pft` with what it does by default, or with a cycle."""
         mechanism = str(self.chance.choice(MECHANISMS))
         anchored = mechanism == "pft"
-        return {"mechanism": mechanism, "anchors": anchored, "cycle": (6.0,) if anchored and self.epochs % 2 else ()}
+        return {
+            "mechanism": mechanism,
+            "anchors": anchored,
+            "seasonality": (6.0,) if anchored and self.epochs % 2 else (),
+        }
 
     def _epoch(self) -> None:
         """Other settings; some requirements come, and some go."""

@@ -64,7 +64,7 @@ from wevent.errors import InvalidOption, ReaderGone
     type=click.IntRange(0),
     help="Of what the audits choose; the mechanism's noise is its own.",
 )
-@option_flags(without=("mechanism", "calendar"))
+@option_flags(without=("mechanism", "special_days"))
 @click.option("--plot", type=PICTURE, help="Draw what was shown against what was promised here.")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
 def command(mechanism: str, **given: Any) -> None:

@@ -38,7 +38,7 @@ INPUT_KEYS = (
 )
 """The settings with which events and requirements are read."""
 _NO_FLAGS = ("inputs", "levels", "requirements_columns", "service")  # an argument, and tables
-_FILES = ("requirements", "cells", "calendar", "journal", "out")
+_FILES = ("requirements", "cells", "special_days", "journal", "out")
 
 
 def _flag(key: str, kind: Kind, *, once: bool = False) -> Callable[[Command], Command]:

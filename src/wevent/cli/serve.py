@@ -77,7 +77,7 @@ def _refuse_unfit(settings: Settings) -> None:
     """
     for key, unfit in (
         ("slot_column", settings.slot_column is not None),
-        ("close", settings.close != "clock"),
+        ("close_slots_by", settings.close_slots_by != "clock"),
         ("strict", settings.strict),
         ("start", settings.start_auto),
     ):

@@ -43,12 +43,12 @@ class Setup(NamedTuple):
     @property
     def options(self) -> dict[str, Any]:
         """The options of a publisher that the configuration says, the mechanism aside."""
-        names = [name for name in option_kinds() if name not in ("mechanism", "calendar") and name in self.said]
+        names = [name for name in option_kinds() if name not in ("mechanism", "special_days") and name in self.said]
         found = {name: getattr(self.settings, name) for name in names}
         settings, start = self.settings, self.settings.start_us
         if settings.days and start is not None:  # an automatic start is not known yet: all days are then alike
             clock = SlotClock(start, settings.slot_us)
-            found["calendar"] = calendar_slots(settings.days, clock.slot_of, settings.timezone_us)
+            found["special_days"] = calendar_slots(settings.days, clock.slot_of, settings.timezone_us)
         return found
 
     def asked(self) -> Requirements | None:

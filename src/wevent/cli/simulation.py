@@ -58,7 +58,7 @@ def simulation_options(*, peers: bool = False) -> Callable[[Command], Command]:
     )
 
     def decorate(command: Command) -> Command:
-        command = option_flags(without=("mechanism", "calendar"))(command)
+        command = option_flags(without=("mechanism", "special_days"))(command)
         for option in reversed((which, *_RUNS)):
             command = option(command)
         return command

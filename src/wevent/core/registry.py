@@ -35,7 +35,7 @@ def _estimator(default: EstimatorName) -> Callable[[Options], Estimator]:
 
 
 def _bank(options: Options) -> Bank:
-    return bank_with_cycles(options.cycle, options.calendar)
+    return bank_with_cycles(options.seasonality, options.special_days)
 
 
 def _smoother(default: SmoothingName) -> Callable[[Options], Smoother]:

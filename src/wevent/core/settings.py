@@ -135,10 +135,9 @@ class Options:
             is off by where requirement and cell are correlated. Its own, unless `unbiased` is said.
         unbiased: for `pft`: weigh all classes alike in every release (True), or by their budgets in every release (False),
             which is wrong where requirement and cell are correlated.
-        cycle: for `pft`: how many slots a day has, or whatever else comes back (one number, or several; 14.4 is one, too):
-            what comes back is learnt.
-        calendar: with a cycle: the slots with which days of another kind begin and end, in turns (weekends, holidays): these
-            days are learnt apart.
+        seasonality: for `pft`: slots of the periods to learn, such as those of a day (one number, or several; 14.4 is one).
+        special_days: with seasonality: the slots with which days of another kind begin and end, in turns (such as holidays):
+            these days are learnt apart.
         nonnegative: publish no value below 0 (free post-processing, as are the next two).
         known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
         round: publish whole numbers.
@@ -170,7 +169,7 @@ class Options:
         off="weighted",
         shown="the mechanism's own",
     )
-    cycle: tuple[float, ...] = setting(
+    seasonality: tuple[float, ...] = setting(
         (),
         "For pft: periods to learn, e.g. 1d, or in slots; up to four, with commas.",
         of_mechanism=True,
@@ -178,9 +177,9 @@ class Options:
         most=MAX_CYCLE,
         many=4,
     )
-    calendar: tuple[int, ...] = setting(
+    special_days: tuple[int, ...] = setting(
         (),
-        "With a cycle: file of days to learn apart, such as weekends and holidays.",
+        "With seasonality: file of days to learn apart, such as weekends and holidays.",
         of_mechanism=True,
         least=1,
         most=MAX_SLOT,

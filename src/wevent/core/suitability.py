@@ -48,22 +48,25 @@ def check_options(row: Mechanism, options: Options) -> None:
         raise _refuse("anchors", f"Option anchors does not apply to {row.name}.", True, "Leave it out, or use pft.")
     if options.anchors and options.unbiased:
         raise _refuse("anchors", "Options anchors and unbiased exclude each other.", True, "Choose one.")
-    if options.cycle and not row.tracks:
+    if options.seasonality and not row.tracks:
         raise _refuse(
-            "cycle", f"Option cycle does not apply to {row.name}.", options.cycle, "Leave it out, or use pft."
+            "seasonality",
+            f"Option seasonality does not apply to {row.name}.",
+            options.seasonality,
+            "Leave it out, or use pft.",
         )
-    if options.calendar and not options.cycle:
+    if options.special_days and not options.seasonality:
         raise _refuse(
-            "calendar",
-            "Option calendar needs option cycle.",
-            options.calendar[:2],
-            "Give the length of a day as cycle.",
+            "special_days",
+            "Option special_days needs option seasonality.",
+            options.special_days[:2],
+            "Give the length of a day as seasonality.",
         )
-    if any(after <= before for before, after in pairwise(options.calendar)):
+    if any(after <= before for before, after in pairwise(options.special_days)):
         raise _refuse(
-            "calendar",
-            "The slots of calendar must increase.",
-            options.calendar[:2],
+            "special_days",
+            "The slots of special_days must increase.",
+            options.special_days[:2],
             "List begin and end of each day in order.",
         )
     if options.known_total is not None and options.neighbours != "replace":

@@ -276,7 +276,7 @@ class PipeSource(LiveSource):
         self._error: BaseException | None = None  # that ended the thread
         self._closed = 0  # slots up to this one are closed
         self._begun = 0  # the last slot that has begun, by the wall clock or by close lines
-        if settings.close == "lines":
+        if settings.close_slots_by == "lines":
             self._allow_through(clock.origin_us)
         self._has_ended = False
         self._line = 0
@@ -315,7 +315,7 @@ class PipeSource(LiveSource):
     def _skip(self, through: int) -> None:
         with self._changed:
             self._closed = max(self._closed, through)  # events of these slots are late
-            if self._settings.close == "lines":
+            if self._settings.close_slots_by == "lines":
                 self._allow_through(self._clock.start_of(self._closed + 1))
         super()._skip(through)
 
@@ -334,7 +334,7 @@ class PipeSource(LiveSource):
                 if self._stopping.is_set() or (self._has_ended and not self._gathered):
                     return False
                 wait_s = _LOOK_S
-                if self._settings.close == "clock" and not self._gathered:
+                if self._settings.close_slots_by == "clock" and not self._gathered:
                     wait_s = min(_LOOK_S, max(0.0, self._deadlines.left_s(self._closed + 1)))
                 self._rest(wait_s)
 
@@ -366,7 +366,7 @@ class PipeSource(LiveSource):
         Input that arrived before is stored first, though it was not read yet.
         """
         self._changed.wait(wait_s)
-        if self._settings.close == "clock" and self._error is None:
+        if self._settings.close_slots_by == "clock" and self._error is None:
             due = self._deadlines.closed(self._deadlines.now())
             if due > self._closed:
                 self._take_waiting()
@@ -382,7 +382,7 @@ class PipeSource(LiveSource):
 
     def _take(self, piece: bytes) -> None:
         """Take a piece of input in, and store its events."""
-        if self._settings.close == "clock":
+        if self._settings.close_slots_by == "clock":
             self._begun = max(self._begun, self._deadlines.begun(self._deadlines.now()))
         try:
             if not piece:
@@ -396,7 +396,7 @@ class PipeSource(LiveSource):
     def _take_lines(self, lines: bytes) -> None:
         """Take events and close lines in, in their order; a line with the word may still be an event."""
         start = place = 0
-        while self._settings.close == "lines" and (place := lines.find(b'"close"', place)) >= 0:
+        while self._settings.close_slots_by == "lines" and (place := lines.find(b'"close"', place)) >= 0:
             line_start = lines.rfind(b"\n", 0, place) + 1
             line_end = lines.find(b"\n", place) + 1 or len(lines)
             time_us = self._decoder.close(lines[line_start:line_end])

@@ -46,11 +46,11 @@ def in_slots(options: Mapping[str, Any] | None, stream: Stream) -> Mapping[str, 
     Raises:
         InvalidSettings: if that cannot be, as of `parse_cycles`.
     """
-    if options is None or "cycle" not in options:
+    if options is None or "seasonality" not in options:
         return options
     length = times_of(stream).length
     slot_us = None if length is None else length // timedelta(microseconds=1)
-    return {**options, "cycle": parse_cycles(options["cycle"], slot_us)}
+    return {**options, "seasonality": parse_cycles(options["seasonality"], slot_us)}
 
 
 def check_assigner(assigner: object) -> None:

@@ -21,7 +21,7 @@ _CONFIG = """\
 # A stream of wevent. Publish it:   wevent publish --config {name}
 # Then check every window of it:    wevent verify run.journal
 # Options of `wevent publish` have keys here, with _ for -; options win over this file. Paths start at its folder. What is
-# said for one run has none: --keep, --declare, --new-epoch, --allow-removals, --released-through, --widest-window,
+# said for one run has none: --keep, --declare, --reconfigure, --allow-removals, --released-through, --widest-window,
 # --start-over, --log.
 
 # What goes in: Parquet, CSV or NDJSON files (also .gz, also globs), or "-" for live lines on standard input.

@@ -115,7 +115,7 @@ class Terms(Options):
             f"The settings differ from those that this journal was started with: {shown}.",
             "These stay for the life of a journal: use them again, or start another journal (epsilons then add up)."
             if permanent
-            else "Use them again, or say --new-epoch to go on with the new ones (every charge is kept).",
+            else "Use them again, or say --reconfigure to go on with the new ones (every charge is kept).",
             names=tuple(names),
             permanent=permanent,
         )

@@ -286,7 +286,7 @@ def check_declared(key: Key, declared: Iterable[Key]) -> None:
         shown = f"{key[0]},{key[1] / NANO:g}"
         raise InvalidMembership(
             f"The requirement {shown} (window, epsilon) was not declared.",
-            f"Choose a declared one, or start a new epoch that declares it (publish --new-epoch --declare {shown}).",
+            f"Choose a declared one, or start a new epoch that declares it (publish --reconfigure --declare {shown}).",
             requirement=key,
         )
 

@@ -73,7 +73,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
     _check_keys(values, name)
     values = _without_blanks(values)
     folder = path.parent
-    for key, word in (("requirements", None), ("calendar", "none"), ("out", "-")):
+    for key, word in (("requirements", None), ("special_days", "none"), ("out", "-")):
         if isinstance(values.get(key), str) and values[key] != word:
             values[key] = str(folder / values[key])
     if cells_file(values.get("cells"), folder) is not None:
@@ -189,22 +189,24 @@ def _parse_settings(values: Mapping[str, Any], *, framed: bool) -> Settings:
         "journal": lambda value: value,
         "timezone": parse_offset,
         "grace": lambda value: parse_length(value, "grace"),
-        "due": lambda value: parse_length(value, "due"),
-        "cycle": lambda value: _checked("cycle", SETTINGS["cycle"], parse_cycles(value, None if slotted else slot_us)),
+        "release_delay": lambda value: parse_length(value, "release_delay"),
+        "seasonality": lambda value: _checked(
+            "seasonality", SETTINGS["seasonality"], parse_cycles(value, None if slotted else slot_us)
+        ),
         "requirements": lambda value: _path("requirements", value),
         "requirements_columns": parse_columns,
         "levels": lambda value: _parse_levels(value, windows),
         "service": parse_service,
     }
-    plain = {key: value for key, value in values.items() if key not in ("slot", "start", "end", "calendar")}
+    plain = {key: value for key, value in values.items() if key not in ("slot", "start", "end", "special_days")}
     found = _read_values(plain, SETTINGS, readers)
     found |= _numbers(values) if slotted else _clock(values, slot_us, found.get("timezone_us"))
     if framed:
         found["inputs"] = ()
     elif found.get("engine") == "spark":
         found["inputs"] = tuple(within_folders(found["inputs"]))
-    if "calendar" in values:
-        days = values["calendar"]
+    if "special_days" in values:
+        days = values["special_days"]
         is_file = isinstance(days, (str, Path)) and days != "none"
         found["days"] = parse_days(read_column(days, "day", headed=True) if is_file else days)
     settings = Settings(
@@ -214,9 +216,9 @@ def _parse_settings(values: Mapping[str, Any], *, framed: bool) -> Settings:
         notes=windows.notes,
         said=frozenset(values),
     )
-    if settings.due_us is not None and settings.due_us < settings.grace_us:
+    if settings.release_delay_us is not None and settings.release_delay_us < settings.grace_us:
         expected = "at least as long as grace, while slots are open"
-        raise invalid("due", expected, values["due"], "Make it longer.")
+        raise invalid("release_delay", expected, values["release_delay"], "Make it longer.")
     columns = {**settings.columns, "time": settings.slot_column or settings.time_column}
     if len(set(columns.values())) < len(columns):  # every user would be counted in a wrong cell, or no user at all
         raise InvalidSettings(

@@ -62,9 +62,9 @@ def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
         first = 1 if journal is None else journal.head().next_slot
         imported = None
         if journal is not None and pinned_terms(journal) is not None:
-            new_epoch, allow_removals = options.new_epoch, options.allow_removals
+            reconfigure, allow_removals = options.reconfigure, options.allow_removals
             difference = begin(
-                journal, terms, new_epoch=new_epoch, wanted=wanted, allow_removals=allow_removals, dry_run=True
+                journal, terms, reconfigure=reconfigure, wanted=wanted, allow_removals=allow_removals, dry_run=True
             )
             imported = difference if wanted is not None or difference.relevelled else None
         rosters = _make_rosters(journal, run, first)
@@ -76,8 +76,8 @@ def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
             mask = outline(str(roster.users[0])) if len(roster) else ""
             hints += _find_mistakes(settings, clock, last, inspection, totals, mask)
     hints += strictest_sentences(terms, {requirement.key: size for requirement, size in roster.population.items()})
-    if settings.days is not None and settings.cycle and not terms.calendar:
-        hints.append("No day of the calendar lies after the start: every day counts as an ordinary one.")
+    if settings.days is not None and settings.seasonality and not terms.special_days:
+        hints.append("No special day lies after the start: every day counts as an ordinary one.")
     return DryRun(
         settings, terms, clock, first, last, roster.population, imported, inspection, totals, malformed, hints
     )

@@ -95,7 +95,7 @@ class DueMoments:
 
 def due_moments(settings: StreamSettings, clock: SlotClock) -> DueMoments | None:
     """Return the due moments of a stream; None where the wall clock does not close slots: files, and close lines."""
-    if not settings.is_live or settings.close != "clock":
+    if not settings.is_live or settings.close_slots_by != "clock":
         return None
     return DueMoments(clock, due_offset_us(settings))
 
@@ -103,7 +103,7 @@ def due_moments(settings: StreamSettings, clock: SlotClock) -> DueMoments | None
 def due_offset_us(settings: StreamSettings) -> int:
     """Return the time from the end of a slot to its release."""
     default_us = settings.grace_us + min(SECOND_US, settings.slot_us // _SHARE)
-    return default_us if settings.due_us is None else settings.due_us
+    return default_us if settings.release_delay_us is None else settings.release_delay_us
 
 
 @dataclass(frozen=True, kw_only=True)

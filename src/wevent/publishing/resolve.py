@@ -86,7 +86,7 @@ def resolve(
     if pinned is None:
         keys |= _first_classes(journal, settings, wanted, clock)
     terms = _make_terms(settings, clock, keys, pinned)
-    must_begin(journal, terms, new_epoch=options.new_epoch)  # `begin` asks again: users may ask meanwhile
+    must_begin(journal, terms, reconfigure=options.reconfigure)  # `begin` asks again: users may ask meanwhile
     return ResolvedRun(settings, clock, last, wanted, terms)
 
 
@@ -95,7 +95,7 @@ def pinned_terms(journal: Journal | None) -> Terms | None:
     return None if journal is None or journal.is_new else journal.head().pinned
 
 
-def must_begin(journal: Journal | None, terms: Terms, *, new_epoch: bool) -> bool:
+def must_begin(journal: Journal | None, terms: Terms, *, reconfigure: bool) -> bool:
     """Return whether a version is to begin with these terms: the first, or one that the operator wants. Store nothing.
 
     Terms are refused if they differ otherwise, if no publisher can work under them, and if a user holds an undeclared class.
@@ -103,7 +103,7 @@ def must_begin(journal: Journal | None, terms: Terms, *, new_epoch: bool) -> boo
     pinned = pinned_terms(journal)
     if pinned is not None:
         names = pinned.differing(terms)
-        if not new_epoch or not names or any(name in PERMANENT for name in names):
+        if not reconfigure or not names or any(name in PERMANENT for name in names):
             pinned.check_same(terms)
             return False
     new_publisher(with_version(journal, terms), None)  # refuses options that do not fit
@@ -125,7 +125,7 @@ def begin(
     journal: Journal,
     terms: Terms,
     *,
-    new_epoch: bool,
+    reconfigure: bool,
     wanted: Requirements | None = None,
     unsafe: tuple[str, ...] = (),
     allow_removals: bool = False,
@@ -139,7 +139,7 @@ def begin(
     Args:
         journal: opened for writing, unless this is a dry run, which stores nothing.
         terms: configuration to pin.
-        new_epoch: whether terms other than the pinned ones begin a version.
+        reconfigure: whether terms other than the pinned ones begin a version.
         wanted: users who should be registered; None leaves the registry as it is.
         unsafe: notes on what weakens the guarantee.
         allow_removals, dry_run: as of `import_users`.
@@ -148,7 +148,7 @@ def begin(
         Changes of the registry for `wanted` and for an edited level table.
     """
     done = Difference()
-    if not must_begin(journal, terms, new_epoch=new_epoch):
+    if not must_begin(journal, terms, reconfigure=reconfigure):
         if wanted is not None:
             done = import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run)
         if not dry_run:
@@ -231,7 +231,7 @@ def _make_terms(settings: Settings, clock: SlotClock, keys: Iterable[Key], pinne
     """
     if settings.days is not None:
         slot_of = None if settings.slot_length_us is None else clock.slot_of
-        settings = replace(settings, calendar=calendar_slots(settings.days, slot_of, settings.timezone_us))
+        settings = replace(settings, special_days=calendar_slots(settings.days, slot_of, settings.timezone_us))
     declared = {*keys, *(() if pinned is None else pinned.declared)}
     if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
         declared |= {requirement.key for requirement in settings.levels.offered().values()}

@@ -125,7 +125,7 @@ def publish(
     """
     if options is not None and not isinstance(options, RunOptions):
         problem = f"options must be RunOptions, not {type(options).__name__}."
-        raise InvalidSettings(problem, "Write options=wevent.RunOptions(new_epoch=True).", key="options")
+        raise InvalidSettings(problem, "Write options=wevent.RunOptions(reconfigure=True).", key="options")
     if config is None and isinstance(events, (str, Path)) and str(events).lower().endswith(".toml"):
         config, events = events, None
     named = {"slot": slot, "start": start, "end": end, "cells": cells, "journal": journal, "out": out}
@@ -210,7 +210,7 @@ def run(
         difference = begin(
             journal,
             terms,
-            new_epoch=options.new_epoch,
+            reconfigure=options.reconfigure,
             wanted=wanted,
             unsafe=("start auto",) if settings.start_auto else (),
             allow_removals=options.allow_removals,

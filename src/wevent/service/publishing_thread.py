@@ -409,7 +409,7 @@ class ReplicaThread(PublishingThread):
 
     def _progress(self, slot: int, last: int | None) -> None:
         self._turns[-1] = self._turns[-1][0], slot
-        self._options = replace(self._options, new_epoch=False)  # not before: a version is stored with its first slot
+        self._options = replace(self._options, reconfigure=False)  # not before: a version is stored with its first slot
         self._rest_s = 0.0
         super()._progress(slot, last)
 

@@ -81,14 +81,14 @@ class StreamSettings:
     )
     time_unit: TimeUnit = setting("s", "Unit of times that are numbers.")
     grace_us: int = setting(0, "Allowed lateness of live events.", key="grace", form="a length", shown="0s")
-    due_us: int | None = setting(
+    release_delay_us: int | None = setting(
         None,
         "Time from the end of a live slot to its release, at least the grace.",
-        key="due",
+        key="release_delay",
         form="a length",
         shown="the grace and a quarter of a slot, at most 1s more",
     )
-    close: Literal["clock", "lines"] = setting(
+    close_slots_by: Literal["clock", "lines"] = setting(
         "clock", "Trigger that closes a live slot: the wall clock, or close lines."
     )
     max_cells_per_user: int = 1
@@ -167,7 +167,7 @@ class RunOptions(RestoreOptions):
     """Statements of the operator for one run; none of them is a setting of the stream."""
 
     declare: tuple[str, ...] = setting((), "Class that may have members later.", form="WINDOW,EPSILON", many=1 << 16)
-    new_epoch: bool = setting(False, "Continue with another mechanism, cells or levels; every charge stays.")
+    reconfigure: bool = setting(False, "Continue with another mechanism, cells or levels; every charge stays.")
     allow_removals: bool = setting(
         False, "Allow more than one in ten registered users to be missing from --requirements."
     )

@@ -170,13 +170,13 @@ def _cycle_slots(written: Any, slot_us: int | None) -> float:
     if isinstance(text, str) and _NUMBER.fullmatch(text):
         return float(text)
     try:
-        length_us = parse_length(text, "cycle")
+        length_us = parse_length(text, "seasonality")
     except InvalidSettings:
         expected = "a length such as 1d, or a number of slots such as 24, or up to four of them"
-        raise invalid("cycle", expected, written, "Correct the value.") from None
+        raise invalid("seasonality", expected, written, "Correct the value.") from None
     if slot_us is None:
         expected = "a number of slots, for slots that have numbers and no length"
-        raise invalid("cycle", expected, written, "Write the number of slots.")
+        raise invalid("seasonality", expected, written, "Write the number of slots.")
     return length_us / slot_us
 
 
@@ -195,7 +195,7 @@ def _parse_day(written: Any) -> date:
         return date.fromisoformat(written.strip())
     except (ValueError, TypeError, AttributeError):
         fix = "Write one per line under the heading day, or as a list."
-        raise invalid("calendar", "days such as 2026-12-25", written, fix) from None
+        raise invalid("special_days", "days such as 2026-12-25", written, fix) from None
 
 
 def calendar_slots(
@@ -208,8 +208,8 @@ def calendar_slots(
         timezone_us: offset of the days; None: UTC.
     """
     if slot_of is None:
-        problem = "A calendar is for slots that have times, not numbers alone."
-        raise InvalidSettings(problem, "Leave it out.", key="calendar")
+        problem = "special_days is for slots that have times, not numbers alone."
+        raise InvalidSettings(problem, "Leave it out.", key="special_days")
     changes: list[int] = []
     for day in days:
         starts = (day.toordinal() - _1970.toordinal()) * _DAY_US - (timezone_us or 0)

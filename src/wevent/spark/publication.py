@@ -83,7 +83,7 @@ def publish(
         out: output beside the journal: a .ndjson, .csv or .parquet file, or "-" for standard output.
         options: options of the run.
         unencrypted: let Spark write shuffles and spills, which hold events, without encryption.
-        **settings: other settings by key, on top of the file's: mechanism, grace, due, timezone, time_column, …
+        **settings: other settings by key, on top of the file's: mechanism, grace, release_delay, timezone, time_column, …
 
     Returns:
         The query; `awaitTermination` raises wevent's own error if the loop fails.
@@ -93,7 +93,7 @@ def publish(
     """
     if options is not None and not isinstance(options, RunOptions):
         problem = f"options is of the type {type(options).__name__}, not RunOptions."
-        raise InvalidSettings(problem, "Write options=wevent.RunOptions(new_epoch=True).", key="options")
+        raise InvalidSettings(problem, "Write options=wevent.RunOptions(reconfigure=True).", key="options")
     session = _session_of(stream)
     _refuse_watermark(stream)
     named = {"slot": slot, "start": start, "end": end, "cells": cells, "journal": journal, "out": out}
@@ -129,23 +129,23 @@ def with_trigger(trigger: str | timedelta | None, settings: Settings) -> tuple[i
             key="trigger",
         )
     least = settings.grace_us + _LATE * every_us
-    if settings.due_us is None:
-        return every_us, replace(settings, due_us=least + every_us)
-    if settings.due_us < least:
+    if settings.release_delay_us is None:
+        return every_us, replace(settings, release_delay_us=least + every_us)
+    if settings.release_delay_us < least:
         raise InvalidSettings(
-            f"Spark may close a slot {least / SECOND_US:g} s late, the grace and {_LATE} triggers, and due is "
-            f"{settings.due_us / SECOND_US:g} s.",
-            "Make due longer, or the trigger shorter.",
-            key="due",
+            f"Spark may close a slot {least / SECOND_US:g} s late, the grace and {_LATE} triggers, and release_delay is "
+            f"{settings.release_delay_us / SECOND_US:g} s.",
+            "Make release_delay longer, or the trigger shorter.",
+            key="release_delay",
         )
     return every_us, settings
 
 
 def moments_of(every_us: int | None, settings: Settings, clock: SlotClock) -> DueMoments | None:
     """Return the moments of releases; None where the operator decides, by starting the query."""
-    if every_us is None or settings.due_us is None:
+    if every_us is None or settings.release_delay_us is None:
         return None
-    return DueMoments(clock, settings.due_us, step_us=-(-clock.length_us // _STEPS))
+    return DueMoments(clock, settings.release_delay_us, step_us=-(-clock.length_us // _STEPS))
 
 
 class LoopThread(InheritableThread):
@@ -322,7 +322,7 @@ def _settings(config: Path | str | None, given: dict[str, Any], requirements: An
     chosen = load_settings(config, named, ("journal",))
     for key, unfit in (
         ("slot_column", chosen.slot_column is not None),
-        ("close", chosen.close != "clock"),
+        ("close_slots_by", chosen.close_slots_by != "clock"),
         ("strict", chosen.strict),
         ("start", chosen.start_auto),
     ):

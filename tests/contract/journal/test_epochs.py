@@ -129,7 +129,7 @@ def test_terms_with_an_id_that_nobody_can_have_are_not_begun(kept: Kept) -> None
 def test_who_comes_with_the_first_terms_counts_from_the_first_slot(kept: Kept) -> None:
     with kept.open() as journal:
         wanted = want(["ann", "bob"], [CLASSES[0], CLASSES[1]], b"digest")
-        assert begin(journal, make_terms(), new_epoch=False, wanted=wanted).joining == 2
+        assert begin(journal, make_terms(), reconfigure=False, wanted=wanted).joining == 2
         assert journal.registry.holds("ann") or journal.registry.pending()
         journal.registry.apply(1, class_history(journal.epochs(), journal.registry.restores()))
         assert {member.user: (member.key, member.first) for member in journal.registry.members()} == {
@@ -167,7 +167,7 @@ def test_an_epoch_does_not_override_what_people_ask_for_meanwhile(
         Change("set", "bob", OLD_HIGH, "High/Short"),
         Change("set", "zoe", OLD_LOW, "Low/Short"),
     ]
-    begin(levelled, with_levels(AFTER), new_epoch=True)
+    begin(levelled, with_levels(AFTER), reconfigure=True)
     if early:
         levelled.registry.ask(wishes)
     at = meanwhile(lambda: None if early else levelled.registry.ask(wishes))
@@ -183,7 +183,7 @@ def test_an_epoch_does_not_override_what_people_ask_for_meanwhile(
 
 def test_what_was_queued_before_an_epoch_takes_effect_with_its_first_slot(levelled: Journal, tmp_path: Path) -> None:
     levelled.registry.ask([Change("remove", "ann"), Change("set", "zoe", OLD_LOW, "Low/Short")])
-    begin(levelled, with_levels(AFTER), new_epoch=True)
+    begin(levelled, with_levels(AFTER), reconfigure=True)
     levelled.registry.ask([Change("remove", "bob")])
     publish(levelled, tmp_path / "o.ndjson", 4)
     assert set(held(levelled)) == {"bob", "eve", "zoe", "kim"}
@@ -201,7 +201,7 @@ def test_what_comes_with_an_epoch_takes_effect_together(kept: Kept, tmp_path: Pa
         journal.begin(with_levels(BEFORE))
         journal.registry.ask([Change("set", user, OLD_LOW, "Low/Short") for user in crowd])
         publish(journal, tmp_path / "o.ndjson", 1)
-        begin(journal, with_levels(AFTER), new_epoch=True)
+        begin(journal, with_levels(AFTER), reconfigure=True)
         publish_live(journal, tmp_path / "o.ndjson", 2)
         assert journal.registry.pending() == len(crowd)
         publish_live(journal, tmp_path / "o.ndjson", 3)
@@ -214,7 +214,7 @@ def test_what_comes_with_an_epoch_takes_effect_together(kept: Kept, tmp_path: Pa
 def test_words_that_an_epoch_no_longer_has_leave_their_numbers(levelled: Journal, tmp_path: Path) -> None:
     levelled.registry.ask([Change("set", user, CLASSES[0]) for user in ("ann", "bob", "eve")])
     table = {"privacy": {"Strict": "0.2"}, "window": {"Short": 4}}
-    begin(levelled, with_levels(table), new_epoch=True)
+    begin(levelled, with_levels(table), reconfigure=True)
     publish(
         levelled,
         tmp_path / "o.ndjson",
@@ -229,7 +229,7 @@ def test_words_that_an_epoch_no_longer_has_leave_their_numbers(levelled: Journal
 def test_a_wish_that_an_epoch_does_not_allow_ends_no_publisher(
     levelled: Journal, tmp_path: Path, caplog: pytest.LogCaptureFixture, user: str
 ) -> None:
-    begin(levelled, with_levels(BEFORE, mechanism="bd"), new_epoch=True)
+    begin(levelled, with_levels(BEFORE, mechanism="bd"), reconfigure=True)
     wish = Change("set", user, (4, 1_000_000))
     publish(levelled, tmp_path / "o.ndjson", 4, at=meanwhile(lambda: levelled.registry.ask([wish])))
     publish(levelled, tmp_path / "o.ndjson", 6)
@@ -242,7 +242,7 @@ def test_a_wish_checked_against_the_terms_before_an_epoch_is_not_queued_after_it
     levelled: Journal, tmp_path: Path
 ) -> None:
     checked = levelled.head().epoch.number
-    begin(levelled, with_levels(BEFORE, mechanism="bd"), new_epoch=True)
+    begin(levelled, with_levels(BEFORE, mechanism="bd"), reconfigure=True)
     assert (
         levelled.registry.ask([Change("set", "zoe", OLD_LOW)], checked) == 1
     )  # stored with its first slot, not before
@@ -260,7 +260,7 @@ def test_a_file_that_is_imported_while_an_epoch_begins_is_the_later_one(levelled
         b"1",
         ["Low/Short", "High/Short", None, None],
     )
-    begin(levelled, with_levels(AFTER), new_epoch=True, wanted=first)
+    begin(levelled, with_levels(AFTER), reconfigure=True, wanted=first)
     words = ["Low/Short", "Low/Short", "High/Short", None]
     later = want(["ann", "bob", "eve", "kim"], [OLD_LOW, OLD_LOW, OLD_HIGH, CLASSES[0]], b"2", words)
 
@@ -284,7 +284,7 @@ def test_who_joins_by_request_while_an_epoch_begins_is_in_no_file(levelled: Jour
     levelled.registry.ask([Change("set", "zoe", CLASSES[0])], by_request=True)
     people = sorted({*held(levelled), "zoe"})
     wanted = want(people, [CLASSES[0]] * len(people), b"1")
-    begin(levelled, with_levels(AFTER), new_epoch=True, wanted=wanted)
+    begin(levelled, with_levels(AFTER), reconfigure=True, wanted=wanted)
     ivy = Change("set", "ivy", CLASSES[0])
     publish(levelled, tmp_path / "o.ndjson", 4, at=meanwhile(lambda: levelled.registry.ask([ivy], by_request=True)))
     publish(levelled, tmp_path / "o.ndjson", 5)

@@ -68,7 +68,7 @@ class Victim:
         write_stream(folder, 60)
         users = [("users", JOURNAL, action, user) for action, user in (("remove", "3"), ("erase", "5"))]
         change = ("users", JOURNAL, "set", "1", "--window", "4", "--epsilon", "0.5")
-        epoch = publish(12, "--new-epoch", "--mechanism", "pba", people=False, out=out)
+        epoch = publish(12, "--reconfigure", "--mechanism", "pba", people=False, out=out)
         heard = self._commands.run(publish(5, out=out), *users, publish(8, people=False, out=out), change, epoch)
         for ended in heard:
             must(ended, "before the damage")

@@ -148,7 +148,7 @@ class Epochs(Life):
         self.end = self.witness.last + self.chance.randint(1, 5)
         wanted = self.chance.choice([one for one in self._mechanisms if one != self._in_force])
         before = self.witness.last
-        died = self._observe(self.killed(publish(self.end, "--new-epoch", "--mechanism", wanted)))
+        died = self._observe(self.killed(publish(self.end, "--reconfigure", "--mechanism", wanted)))
         self._check_mechanisms(before, wanted)
         return died
 

@@ -64,8 +64,8 @@ SCENARIOS = {
     "users": Scenario((publish(4),), _SET),
     "epoch": Scenario(
         (publish(4),),
-        publish(8, "--new-epoch", "--mechanism", "pba"),
-        lambda last: publish(last + 1, "--new-epoch", "--mechanism", "pba"),
+        publish(8, "--reconfigure", "--mechanism", "pba"),
+        lambda last: publish(last + 1, "--reconfigure", "--mechanism", "pba"),
     ),
     "compaction": Scenario((publish(250),), publish(262, "--keep", "1")),
     "backup": Scenario((publish(4),), ("backup", JOURNAL, "copy.journal")),

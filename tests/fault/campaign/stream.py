@@ -32,7 +32,19 @@ def publish(end: int, *more: str, out: str = OUT, people: bool = True) -> tuple[
 
 def live(*more: str, out: str = OUT) -> tuple[str, ...]:
     """Publish live lines, whose slots are closed by lines."""
-    return ("publish", "-", *CLOCK, "--close", "lines", *PEOPLE, "--journal", JOURNAL, "--out", out, *more)
+    return (
+        "publish",
+        "-",
+        *CLOCK,
+        "--close-slots-by",
+        "lines",
+        *PEOPLE,
+        "--journal",
+        JOURNAL,
+        "--out",
+        out,
+        *more,
+    )
 
 
 def lines(first: int, last: int) -> bytes:

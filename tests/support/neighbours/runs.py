@@ -65,7 +65,7 @@ def command_runs(
             options["end"] = str(end) if "slot_column" in options else format_time(_second(end * SLOT_S))
             ended.append(run(["publish", *pair.inputs, *_arguments(options), *extra], folder, b""))
     else:
-        options |= {"close": "lines", "grace": f"{pair.options['grace']}s"}
+        options |= {"close_slots_by": "lines", "grace": f"{pair.options['grace']}s"}
         words = ["publish", "-", *_arguments(options), *extra]
         ended += [run(words, folder, feed.content()) for feed in pair.feeds]
     return ended + [run([report, "run.journal"], folder, b"") for report in reports]

@@ -181,8 +181,8 @@ def test_a_calendar_that_names_no_day_of_the_stream(run: RunCommand) -> None:
     days = Path("days.csv")
     for text, hinted in (("day\n2025-01-03\n", True), ("day\n", True), ("day\n2026-01-01\n", False)):
         days.write_text(text)
-        hints = check(run, "--cycle", "60", "--calendar", "days.csv")["hints"]
-        assert any("No day of the calendar" in sentence for sentence in hints) is hinted
+        hints = check(run, "--seasonality", "60", "--special-days", "days.csv")["hints"]
+        assert any("No special day" in sentence for sentence in hints) is hinted
 
 
 def test_cells_numbered_from_one(run: RunCommand) -> None:
@@ -307,7 +307,7 @@ def test_an_edited_level_table_is_a_change_for_who_holds_the_level(run: RunComma
     half, more = (*CLOCK[:-1], "2026-01-01T00:05:00Z"), ("--config", "levels.toml", "--journal", "run.journal")
     assert run("publish", "events.csv", *half, *PEOPLE, *more, "--out", "out.ndjson")[0] == 0
     Path("levels.toml").write_text(table.format(3))
-    again = ("publish", "events.csv", *CLOCK, *PEOPLE, *more, "--out", "out.ndjson", "--new-epoch")
+    again = ("publish", "events.csv", *CLOCK, *PEOPLE, *more, "--out", "out.ndjson", "--reconfigure")
     code, out, err = run(*again, "--check", "--json")
     assert code == 0, err
     changes = json.loads(out)["people"]["changes"]

@@ -28,10 +28,10 @@ def complete(*words: str, folder: str | None = None) -> list[str]:
     ("words", "expected"),
     [
         (("pu",), ["publish"]),
-        (("publish", "--ne"), ["--neighbours", "--new-epoch"]),
+        (("publish", "--rec"), ["--reconfigure"]),
         (("publish", "--neighbours", ""), ["add_remove", "replace"]),
         (("publish", "--engine", "s"), ["spark"]),
-        (("publish", "--close", ""), ["clock", "lines"]),
+        (("publish", "--close-slots-by", ""), ["clock", "lines"]),
         (("publish", "--log", ""), ["debug", "info", "warning"]),
         (("releases", "--format", ""), ["ndjson", "csv"]),
         (("compare", "--variant", "a"), ["authors"]),

@@ -157,7 +157,7 @@ def test_a_new_epoch(run: RunCommand) -> None:
     code, _, err = publish(run, 10, "--mechanism", "pba")
     assert code == 2
     assert "mechanism ('pbd' in the journal, 'pba' now)" in err
-    assert publish(run, 10, "--mechanism", "pba", "--new-epoch")[0] == 0
+    assert publish(run, 10, "--mechanism", "pba", "--reconfigure")[0] == 0
     assert run("verify", "run.journal")[0] == 0
 
 
@@ -166,8 +166,8 @@ def test_a_requirement_that_was_not_declared_needs_a_new_epoch(run: RunCommand) 
     wish = ("users", "run.journal", "add", "bob", "--window", "4", "--epsilon", "0.1")
     code, _, err = run(*wish)
     assert code == 2
-    assert "--new-epoch --declare 4,0.1" in err
-    assert publish(run, 10, "--mechanism", "bd", "--new-epoch", "--declare", "4,0.1")[0] == 0
+    assert "--reconfigure --declare 4,0.1" in err
+    assert publish(run, 10, "--mechanism", "bd", "--reconfigure", "--declare", "4,0.1")[0] == 0
     assert run(*wish)[0] == 0
     assert publish(run, 12)[0] == 0
     assert run("verify", "run.journal")[0] == 0
@@ -246,7 +246,18 @@ def test_live_lines_closed_by_the_sender(folder: Path) -> None:
     for minute in range(6):
         lines += [json.dumps({"time": f"2026-01-01T00:0{minute}:30Z", "user": user, "cell": 1}) for user in range(5)]
         lines.append(json.dumps({"close": f"2026-01-01T00:0{minute + 1}:00Z"}))
-    command = [sys.executable, "-m", "wevent.cli", "publish", "-", *CLOCK, "--close", "lines", "--cells", "4"]
+    command = [
+        sys.executable,
+        "-m",
+        "wevent.cli",
+        "publish",
+        "-",
+        *CLOCK,
+        "--close-slots-by",
+        "lines",
+        "--cells",
+        "4",
+    ]
     command += ["--requirements", "users.csv", "--journal", "live.journal"]
     done = subprocess.run(
         command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=PATIENCE_S, check=False

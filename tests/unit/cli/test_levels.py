@@ -183,7 +183,7 @@ def test_a_file_that_drops_who_was_added_and_brings_back_who_was_erased_says_so(
 def test_a_new_level_table_says_how_long_the_earlier_one_protects(run: RunCommand) -> None:
     publish(run)
     Path("wevent.toml").write_text(CONFIG.replace("High = 0.1", "High = 0.2"))
-    err = publish(run, "--new-epoch", "--end", "2026-01-01T02:30:00Z")
+    err = publish(run, "--reconfigure", "--end", "2026-01-01T02:30:00Z")
     assert "Requirements: 0 join, 0 change, 0 leave, 5 get the new numbers of their level." in err
     assert "5 users are counted in a stricter class until slot 22 (2026-01-01T03:30:00Z) at the latest" in err
     assert held()["u0"] == ((9, 200_000_000), "strict")

@@ -200,7 +200,7 @@ def test_a_damaged_file_changes_nothing_in_a_journal_that_is_resumed(run: RunCom
     assert publish(run, "events.csv", minutes=1)[0] == 0
     Path("later.csv.gz").write_bytes(gzip.compress(b"time,user,cell\n" * 1_000)[:-9])
     Path("users.csv").write_text("user,window,epsilon\n1,1,50\n")
-    code, _, err = publish(run, "events.csv", "later.csv.gz", more=("--new-epoch", "--mechanism", "pbu"))
+    code, _, err = publish(run, "events.csv", "later.csv.gz", more=("--reconfigure", "--mechanism", "pbu"))
     assert (code, "damaged or cut off" in err) == (2, True)
     status = json.loads(run("status", "run.journal", "--json")[1])
     assert status["mechanism"] == "uniform"

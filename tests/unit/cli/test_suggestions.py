@@ -41,7 +41,7 @@ def test_what_was_meant(run: Run, arguments: tuple[str, ...], meant: str) -> Non
         (("--mechanism", "ptf"), "pft"),
         (("--neighbours", "relpace"), "replace"),
         (("--engine", "sparc"), "spark"),
-        (("--close", "line"), "lines"),
+        (("--close-slots-by", "line"), "lines"),
     ],
 )
 def test_settings_too(run: Run, more: tuple[str, ...], meant: str) -> None:

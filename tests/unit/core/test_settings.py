@@ -54,7 +54,7 @@ def test_a_value_of_another_kind_is_refused(name: str, value: Any) -> None:
 
 def test_a_message_shows_the_first_of_many_numbers() -> None:
     with pytest.raises(InvalidOption, match=r"1, 2, 3, 4, 5, 6, 7, 8, … \(20001 numbers\)") as caught:
-        Publisher(Population({Requirement(3, 1): 1}), 2, cycle=24, calendar=tuple(range(1, 20_002)))
+        Publisher(Population({Requirement(3, 1): 1}), 2, seasonality=24, special_days=tuple(range(1, 20_002)))
     assert len(str(caught.value)) < 300
 
 

@@ -84,7 +84,7 @@ def test_sustainable_of_an_unspent_ledger_is_the_steady_budget() -> None:
 @examples(12)
 @given(
     population=populations,
-    options=st.sampled_from([{"unbiased": False}, {"unbiased": True}, {"anchors": True}, {"cycle": 12}]),
+    options=st.sampled_from([{"unbiased": False}, {"unbiased": True}, {"anchors": True}, {"seasonality": 12}]),
     seed=st.integers(0, 99),
 )
 def test_never_refused_and_no_window_overspent(population: Population, options: dict[str, bool], seed: int) -> None:
@@ -357,7 +357,7 @@ def test_a_second_look_comes_as_soon_as_it_could_show_a_jump(users: int, soonest
 def test_a_period_beyond_every_window_is_kept() -> None:
     """Of a cycle as long as the windows: releases a whole cycle apart would meet one phase of it for ever."""
     population = Population({Requirement(24, 1): 500})
-    publisher = Publisher(population, 4, "pft", noise=SeededNoise(3), cycle=(24.0,), unbiased=True)
+    publisher = Publisher(population, 4, "pft", noise=SeededNoise(3), seasonality=(24.0,), unbiased=True)
     gaps = []
     for slot in range(1, 700):
         level = 4 * (1 + 0.9 * np.sin(2 * np.pi * slot / 24))

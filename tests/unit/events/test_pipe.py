@@ -64,27 +64,29 @@ def test_an_event_from_the_future_is_rejected_and_moves_nothing() -> None:
 
 
 def test_close_lines_close_slots() -> None:
-    source = live(line(10) + line(70, 2) + close(60) + line(20, 3) + line(70, 4, 3) + close(240), close="lines")
+    source = live(
+        line(10) + line(70, 2) + close(60) + line(20, 3) + line(70, 4, 3) + close(240), close_slots_by="lines"
+    )
     assert counts(source) == [[[1, 0, 0, 0], [0, 0, 0, 0]], [[0, 0, 0, 0], [0, 0, 0, 1]], NOBODY, NOBODY]
     assert nonzero(source) == {"events": 4, "rejected": 1, "after": 1, "late": 1}
 
 
 def test_with_a_grace_events_may_be_ahead_of_the_close_lines() -> None:
-    source = live(line(70, 2) + line(10) + close(60) + close(120), close="lines", grace_us=60 * SECOND)
+    source = live(line(70, 2) + line(10) + close(60) + close(120), close_slots_by="lines", grace_us=60 * SECOND)
     assert counts(source) == [[[1, 0, 0, 0], [0, 0, 0, 0]], [[0, 0, 0, 0], [1, 0, 0, 0]]]
 
 
 def test_a_close_line_in_the_middle_of_a_piece_or_cut_in_two() -> None:
     text = line(10) + close(60) + line(70, 2, 1) + close(120) + line(130)
-    whole = counts(live(text, close="lines"))
+    whole = counts(live(text, close_slots_by="lines"))
     assert len(whole) == 2
     for cut in range(1, len(text)):
-        assert counts(live(text[:cut], text[cut:], close="lines")) == whole
+        assert counts(live(text[:cut], text[cut:], close_slots_by="lines")) == whole
 
 
 def test_an_earlier_close_line_changes_nothing_and_an_event_cannot_close() -> None:
     disguised = json.dumps({"time": format_time(DAY), "user": 1, "cell": 0, "close": format_time(DAY + 600 * SECOND)})
-    source = live(close(60) + close(0) + disguised.encode() + b"\n", close="lines")
+    source = live(close(60) + close(0) + disguised.encode() + b"\n", close_slots_by="lines")
     assert counts(source) == [NOBODY]
     assert source.totals()["late"] == 1
 
@@ -135,26 +137,30 @@ def test_a_last_line_without_its_end_counts() -> None:
 
 def test_events_of_an_open_slot_are_counted_by_the_next_run() -> None:
     store = MemoryStore()
-    first = live(line(10) + line(40, 2, 2) + line(50, "x") + line(20, "4", 77), close="lines", store=store)
+    first = live(line(10) + line(40, 2, 2) + line(50, "x") + line(20, "4", 77), close_slots_by="lines", store=store)
     assert counts(first) == []
-    second = live(line(45, 1, 3) + close(60), close="lines", store=store)
+    second = live(line(45, 1, 3) + close(60), close_slots_by="lines", store=store)
     assert plain(second.count(roster(), 1, 9)) == [(1, [[0, 0, 0, 1], [0, 0, 1, 0]], 1)]
 
 
 def test_events_under_other_cells_are_found_by_their_labels_and_those_of_another_clock_are_not_counted() -> None:
     store = MemoryStore()
-    assert counts(live(line(10, cell="a") + line(40, 2, "b"), close="lines", cells=["a", "b"], store=store)) == []
-    assert counts(live(close(60), close="lines", cells=["c", "b"], store=store)) == [[[0, 0], [0, 1]]]
+    assert (
+        counts(live(line(10, cell="a") + line(40, 2, "b"), close_slots_by="lines", cells=["a", "b"], store=store)) == []
+    )
+    assert counts(live(close(60), close_slots_by="lines", cells=["c", "b"], store=store)) == [[[0, 0], [0, 1]]]
     inbox, wall = ScriptedInbox((close(60),), Wall(DAY)), Wall(DAY)
     half = SlotClock(DAY, 30 * SECOND)
-    other = pipe_source(settings(close="lines", cells=["a", "b"]), half, None, inbox=inbox, now_us=wall, store=store)
+    other = pipe_source(
+        settings(close_slots_by="lines", cells=["a", "b"]), half, None, inbox=inbox, now_us=wall, store=store
+    )
     assert counts(other) == [[[0, 0], [0, 0]]] * 2
 
 
 def test_events_of_released_slots_are_dropped() -> None:
     store = MemoryStore()
-    assert counts(live(line(10), close="lines", store=store)) == []
-    second = live(line(10) + close(120), close="lines", store=store)
+    assert counts(live(line(10), close_slots_by="lines", store=store)) == []
+    second = live(line(10) + close(120), close_slots_by="lines", store=store)
     second.resume({"slot": 1, "time_unit": "s"})
     assert not store.records
     assert counts(second, first=2) == [NOBODY]
@@ -172,7 +178,7 @@ def test_the_declared_end_ends_a_live_stream() -> None:
 
 
 def test_a_new_roster_counts_the_slot_that_closes_next() -> None:
-    source = live(line(10, 9) + close(60) + line(70, 9) + close(120), close="lines")
+    source = live(line(10, 9) + close(60) + line(70, 9) + close(120), close_slots_by="lines")
     assert plain(source.count(roster(), 1, 1))[0][2] == 1
     assert plain(source.count(roster([9, 10]), 2, 1)) == [(2, [[1, 0, 0, 0], [0, 0, 0, 0]], 0)]
 

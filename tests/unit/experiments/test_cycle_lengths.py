@@ -13,15 +13,15 @@ from wevent.experiments.datasets.synthetic import Daily
 
 def test_lengths_are_slots_of_the_stream() -> None:
     city = City(100, 20)
-    assert in_slots({"cycle": "1d"}, city) == {"cycle": (288.0,)}
-    assert in_slots({"cycle": 100, "round": True}, city) == {"cycle": (100.0,), "round": True}
+    assert in_slots({"seasonality": "1d"}, city) == {"seasonality": (288.0,)}
+    assert in_slots({"seasonality": 100, "round": True}, city) == {"seasonality": (100.0,), "round": True}
     assert in_slots({"round": True}, city) == {"round": True}
     assert in_slots(None, city) is None
     with pytest.raises(InvalidSettings, match="number of slots"):
-        in_slots({"cycle": "1d"}, Daily(10, 10, 2, 24.0))
+        in_slots({"seasonality": "1d"}, Daily(10, 10, 2, 24.0))
 
 
 def test_who_does_not_learn_is_left_out() -> None:
-    found = compare(City(200, 30), options={"cycle": "1d"}, repeats=1, timed_slots=0)
+    found = compare(City(200, 30), options={"seasonality": "1d"}, repeats=1, timed_slots=0)
     assert [row.mechanism for row in found.ranked] == ["pft"]
     assert "use pft" in found.left_out["pba"]

@@ -35,8 +35,8 @@ OTHERS: dict[str, Any] = {
     "smoothing": "filter",
     "unbiased": True,
     "anchors": True,
-    "cycle": (24.0,),
-    "calendar": (3, 9),
+    "seasonality": (24.0,),
+    "special_days": (3, 9),
     "nonnegative": True,
     "known_total": 7,
     "round": True,
@@ -58,7 +58,7 @@ OTHERS: dict[str, Any] = {
 def publish(path: Path, end: int, cells: int = 3, epoch: Terms | None = None, users: tuple[Change, ...] = ()) -> None:
     with SqliteJournal(path, write=True) as journal:
         if epoch is not None:
-            begin(journal, epoch, new_epoch=True)
+            begin(journal, epoch, reconfigure=True)
         journal.registry.ask(users)
         output = open_output(str(path.with_suffix(".ndjson")))
         Publication(journal, SyntheticSource(end, cells), output, running=Running(last=end, batch=4)).run()
@@ -80,16 +80,16 @@ def test_every_setting_is_pinned() -> None:
 def test_another_setting_is_refused_by_name(path: Path, name: str) -> None:
     with SqliteJournal(path, write=True) as journal:
         with pytest.raises(SettingsDiffer, match=SHOWN.get(name, name)) as caught:
-            must_begin(journal, make_terms(**{name: OTHERS[name]}), new_epoch=False)
+            must_begin(journal, make_terms(**{name: OTHERS[name]}), reconfigure=False)
         assert caught.value.facts["names"] == (name,)
         assert caught.value.facts["permanent"] == ((name,) if name in PERMANENT else ())
-        must_begin(journal, make_terms(), new_epoch=False)
+        must_begin(journal, make_terms(), reconfigure=False)
 
 
 @pytest.mark.parametrize("name", PERMANENT)
 def test_no_epoch_changes_what_charges_rest_on(path: Path, name: str) -> None:
     with SqliteJournal(path, write=True) as journal, pytest.raises(SettingsDiffer, match="life of a journal"):
-        must_begin(journal, make_terms(**{name: OTHERS[name]}), new_epoch=True)
+        must_begin(journal, make_terms(**{name: OTHERS[name]}), reconfigure=True)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_an_epoch_that_came_to_no_slot_changes_nothing(path: Path) -> None:
     terms = make_terms(mechanism="pba", declared=sorted([*CLASSES, wide.key]))
     with SqliteJournal(path, write=True) as journal:
         wanted = want(["u0"], [wide.key], b"digest")
-        begin(journal, terms, new_epoch=True, wanted=wanted, unsafe=("start auto",), allow_removals=True)
+        begin(journal, terms, reconfigure=True, wanted=wanted, unsafe=("start auto",), allow_removals=True)
         assert journal.head().epoch.terms == terms
         publication = Publication(
             journal, SyntheticSource(40), open_output(str(path.with_suffix(".ndjson"))), running=Running(at=fail)
@@ -146,19 +146,19 @@ def test_a_start_that_came_to_no_slot_binds_nobody(tmp_path: Path) -> None:
     path = tmp_path / "run.journal"
     make_journal(path, mechanism="pba", stream="mistaken").close()
     with SqliteJournal(path, write=True) as journal:
-        begin(journal, make_terms(), new_epoch=False)
+        begin(journal, make_terms(), reconfigure=False)
         assert [one.terms for one in journal.epochs()] == [make_terms()]
         assert journal.registry.pending() == 90
     publish(path, 5)
     with SqliteJournal(path, write=True) as journal, pytest.raises(SettingsDiffer):
-        begin(journal, make_terms(mechanism="pba", stream="mistaken"), new_epoch=True)
+        begin(journal, make_terms(mechanism="pba", stream="mistaken"), reconfigure=True)
     assert verify_journal(path).ok
 
 
 def test_options_that_do_not_fit_start_nothing(tmp_path: Path) -> None:
     with SqliteJournal(tmp_path / "new.journal", write=True) as journal:
         with pytest.raises(InvalidOption):
-            must_begin(journal, make_terms(threshold="std"), new_epoch=False)
+            must_begin(journal, make_terms(threshold="std"), reconfigure=False)
         assert journal.is_new
 
 

@@ -38,17 +38,19 @@ def error(days: int, **options: Any) -> float:
 
 @pytest.mark.parametrize("form", [{}, {"unbiased": False}, {"anchors": True}])
 def test_days_that_come_back_are_learnt(form: dict[str, Any]) -> None:
-    assert error(10, cycle=DAY, **form) < 0.5 * error(10, **form)
+    assert error(10, seasonality=DAY, **form) < 0.5 * error(10, **form)
 
 
 def test_one_number_a_list_and_a_tuple_are_the_same() -> None:
-    states = {Publisher(PEOPLE, 2, noise=SeededNoise(1), cycle=way).state() for way in (24, 24.0, [24], (24.0, 24))}
+    states = {
+        Publisher(PEOPLE, 2, noise=SeededNoise(1), seasonality=way).state() for way in (24, 24.0, [24], (24.0, 24))
+    }
     assert len(states) == 1
-    assert Options.checked({"cycle": [24, 12]}).cycle == (24.0, 12.0)
+    assert Options.checked({"seasonality": [24, 12]}).seasonality == (24.0, 12.0)
 
 
 def test_a_state_goes_on_and_fits_its_options_only() -> None:
-    live = Publisher(PEOPLE, 2, noise=SeededNoise(1), cycle=DAY, calendar=[25, 49])
+    live = Publisher(PEOPLE, 2, noise=SeededNoise(1), seasonality=DAY, special_days=[25, 49])
     for slot in range(40):
         live.step(counts(slot))
     again = Publisher.restore(live.state())
@@ -56,7 +58,7 @@ def test_a_state_goes_on_and_fits_its_options_only() -> None:
     for slot in range(40, 60):
         assert live.step(counts(slot)).histogram.tobytes() == again.step(counts(slot)).histogram.tobytes()
     saved = state_format.load(live.state())
-    for other in ({"cycle": (), "calendar": ()}, {"smoothed": Filter().dump(Filter().start(2))}):
+    for other in ({"seasonality": (), "special_days": ()}, {"smoothed": Filter().dump(Filter().start(2))}):
         values = {name: getattr(saved, name) for name in saved.__dataclass_fields__} | other
         with pytest.raises(InvalidState):
             Publisher.restore(state_format.dump(state_format.State(**values)))
@@ -66,7 +68,7 @@ def test_an_epoch_begins_in_its_own_slot() -> None:
     earlier = Publisher(PEOPLE, 2, noise=SeededNoise(1))
     for slot in range(7):
         earlier.step(counts(slot))
-    later = Publisher(PEOPLE, 2, noise=SeededNoise(1), cycle=DAY, calendar=[5, 29])
+    later = Publisher(PEOPLE, 2, noise=SeededNoise(1), seasonality=DAY, special_days=[5, 29])
     later.inherit(earlier)
     for tracker in (later._history.smoothed.main, later._history.smoothed.direct):
         assert tracker.season.released == 7

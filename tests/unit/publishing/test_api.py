@@ -156,7 +156,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "people of no kind": ({"requirements": 7}, wevent.InvalidInput, "a mapping of users to requirements"),
     "inputs beside events": ({"inputs": "events.csv"}, wevent.InvalidSettings, "Both events and inputs"),
     "a misspelt setting": ({"mechanisn": "pft"}, wevent.InvalidSettings, "Did you mean 'mechanism'"),
-    "a setting for one run": ({"new_epoch": True}, wevent.InvalidSettings, "in Python: options"),
+    "a setting for one run": ({"reconfigure": True}, wevent.InvalidSettings, "in Python: options"),
     "no cells": ({"cells": []}, wevent.InvalidSettings, "cells must be set"),
 }
 

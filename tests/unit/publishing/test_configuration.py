@@ -97,7 +97,7 @@ def test_data_already_slotted_has_numbers_for_a_clock() -> None:
         ("timezone", "Europe/Berlin"),
         ("grace", "a while"),
         ("engine", "spark!"),
-        ("close", "never"),
+        ("close_slots_by", "never"),
         ("strict", "yes"),
         ("max_cells_per_user", 0),
         ("unknown_users", -1),
@@ -229,7 +229,7 @@ def test_blanks_in_a_file_are_named_together(tmp_path: Path) -> None:
 
 
 def days_of(calendar: Any) -> tuple[date, ...] | None:
-    return load_settings(None, {**OPTIONS, "calendar": calendar}).days
+    return load_settings(None, {**OPTIONS, "special_days": calendar}).days
 
 
 def test_days_of_a_file_or_a_list(tmp_path: Path) -> None:

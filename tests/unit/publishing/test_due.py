@@ -191,7 +191,7 @@ def settings(**changes: Any) -> StreamSettings:
 
 def test_only_slots_that_the_clock_closes_have_moments() -> None:
     assert due_moments(settings(), CLOCK) is not None
-    assert due_moments(settings(close="lines"), CLOCK) is None
+    assert due_moments(settings(close_slots_by="lines"), CLOCK) is None
     assert due_moments(settings(inputs=("events.csv",)), CLOCK) is None
 
 

@@ -44,7 +44,7 @@ def test_a_new_journal_is_pft_with_anchors(folder: Path) -> None:
 def test_an_earlier_journal_can_use_anchors_from_an_epoch_on(folder: Path) -> None:
     """Not in another journal, whose epsilons would add up: an epoch keeps every charge."""
     fine(publish(folder, 3, "--weighted"))
-    fine(publish(folder, 6, "--anchors", "--new-epoch"))
+    fine(publish(folder, 6, "--anchors", "--reconfigure"))
     assert [epoch["anchors"] for epoch in epochs(folder)] == [False, True]
     fine(call(folder, "verify", "run.journal"))
 
@@ -54,8 +54,11 @@ SAID = {
     "weights": (("--weighted",), {"mechanism": "pft", "anchors": False, "unbiased": False}),
     "all alike": (("--unbiased",), {"mechanism": "pft", "anchors": False, "unbiased": True}),
     "anchors": (("--anchors",), {"mechanism": "pft", "anchors": True, "unbiased": False}),
-    "a cycle": (("--cycle", "1h,14.4"), {"cycle": (60.0, 14.4), "calendar": ()}),
-    "a calendar": (("--cycle", "60", "--calendar", "days.csv"), {"cycle": (60.0,), "calendar": (1, 1441)}),
+    "a cycle": (("--seasonality", "1h,14.4"), {"seasonality": (60.0, 14.4), "special_days": ()}),
+    "a calendar": (
+        ("--seasonality", "60", "--special-days", "days.csv"),
+        {"seasonality": (60.0,), "special_days": (1, 1441)},
+    ),
     "the neighbours": (
         ("--neighbours", "replace", "--known-total", "60"),
         {"neighbours": "replace", "known_total": 60},
@@ -77,7 +80,7 @@ def test_what_was_said_once_need_not_be_said_again(folder: Path, case: str) -> N
     assert {name: getattr(before, name) for name in pinned} == pinned
     fine(publish(folder, 6))
     fine(publish(folder, 9, *said))
-    fine(publish(folder, 12, "--new-epoch"))  # nothing else was asked for: no epoch begins
+    fine(publish(folder, 12, "--reconfigure"))  # nothing else was asked for: no epoch begins
     assert terms(folder) == before
     assert len(epochs(folder)) == 1
 
@@ -89,11 +92,11 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
         (("--weighted",), "anchors (True in the journal, False now)"),
         (("--unbiased",), "anchors (True in the journal, False now), unbiased (False in the journal, True now)"),
         (("--no-nonnegative",), "nonnegative (True in the journal, False now)"),
-        (("--cycle", "1h"), "cycle (none in the journal, 60 now)"),
-        (("--cycle", "1h,14.4"), "cycle (none in the journal, 60, 14.4 now)"),
+        (("--seasonality", "1h"), "seasonality (none in the journal, 60 now)"),
+        (("--seasonality", "1h,14.4"), "seasonality (none in the journal, 60, 14.4 now)"),
         (
-            ("--cycle", "2"),
-            "cycle must be a number of slots, at least 3 and at most 1,000,000, or up to 4 of them, not 2.",
+            ("--seasonality", "2"),
+            "seasonality must be a number of slots, at least 3 and at most 1,000,000, or up to 4 of them, not 2.",
         ),
         (("--estimator", "weighting"), "estimator (None in the journal, 'weighting' now)"),
     ):
@@ -112,9 +115,9 @@ def test_a_file_says_it_too(folder: Path) -> None:
 
 def test_another_mechanism_brings_its_own_options_and_leaves_the_rest(folder: Path) -> None:
     fine(publish(folder, 3, "--mechanism", "ba", "--threshold", "std", "--refund", "--nonnegative"))
-    fine(publish(folder, 6, "--mechanism", "pft", "--new-epoch"))
-    fine(publish(folder, 9, "--mechanism", "pbd", "--new-epoch"))
-    fine(publish(folder, 12, "--mechanism", "pft", "--weighted", "--new-epoch"))
+    fine(publish(folder, 6, "--mechanism", "pft", "--reconfigure"))
+    fine(publish(folder, 9, "--mechanism", "pbd", "--reconfigure"))
+    fine(publish(folder, 12, "--mechanism", "pft", "--weighted", "--reconfigure"))
     fine(publish(folder, 14))
     wanted = ("mechanism", "threshold", "refund", "anchors", "nonnegative")
     assert [tuple(epoch[name] for name in wanted) for epoch in epochs(folder)] == [
@@ -129,7 +132,7 @@ def test_another_mechanism_brings_its_own_options_and_leaves_the_rest(folder: Pa
 def test_none_takes_back_what_was_said(folder: Path) -> None:
     fine(publish(folder, 3, "--neighbours", "replace", "--known-total", "60"))
     assert publish(folder, 6, "--known-total", "none").code == 2
-    fine(publish(folder, 6, "--known-total", "none", "--new-epoch"))
+    fine(publish(folder, 6, "--known-total", "none", "--reconfigure"))
     assert [epoch["known_total"] for epoch in epochs(folder)] == [60, None]
 
 

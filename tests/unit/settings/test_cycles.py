@@ -36,15 +36,15 @@ def test_cycles_in_slots(written: Any, slots: tuple[float, ...]) -> None:
     assert parse_cycles(written, HOUR) == slots
 
 
-NO_NUMBER = (float("nan"), Decimal("nan"), Decimal("sNaN"))  # `cycle = nan` in a configuration is a Decimal
+NO_NUMBER = (float("nan"), Decimal("nan"), Decimal("sNaN"))  # `seasonality = nan` in a configuration is a Decimal
 NO_CYCLES = ["daily", "1 month", True, None, {}, ["1d", "x"], "-3", "1e3", b"1d", *NO_NUMBER]
 
 
 @pytest.mark.parametrize("written", NO_CYCLES)
 def test_what_is_no_cycle_is_refused_by_name(written: Any) -> None:
-    with pytest.raises(InvalidSettings, match="cycle") as caught:
+    with pytest.raises(InvalidSettings, match="seasonality") as caught:
         parse_cycles(written, HOUR)
-    assert caught.value.facts["key"] == "cycle"
+    assert caught.value.facts["key"] == "seasonality"
     assert "or a number of slots" in str(caught.value)
 
 
@@ -61,7 +61,7 @@ def test_days_of_a_list() -> None:
 
 @pytest.mark.parametrize("written", [["25.12.2026"], ["2026-02-30"], [datetime(2026, 1, 1)], [7], 7, [None]])
 def test_what_is_no_day_is_refused_by_name(written: Any) -> None:
-    with pytest.raises(InvalidSettings, match="calendar must be days"):
+    with pytest.raises(InvalidSettings, match="special_days must be days"):
         parse_days(written)
 
 

@@ -28,7 +28,14 @@ def test_the_key_of_a_setting_may_differ_from_its_field() -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("keep", 0), ("keep", "5"), ("released_through", -1), ("new_epoch", 1), ("declare", "40,0.5"), ("declare", (1,))],
+    [
+        ("keep", 0),
+        ("keep", "5"),
+        ("released_through", -1),
+        ("reconfigure", 1),
+        ("declare", "40,0.5"),
+        ("declare", (1,)),
+    ],
 )
 def test_an_option_of_a_run_is_checked(option: str, value: Any) -> None:
     with pytest.raises(InvalidSettings, match=option) as caught:

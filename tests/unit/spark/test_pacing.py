@@ -27,14 +27,14 @@ def test_an_eighth_of_a_slot_within_bounds(slot: str, every_s: float) -> None:
 
 
 def test_releases_are_due_when_spark_has_had_the_time() -> None:
-    assert with_trigger(timedelta(seconds=5), settings(grace="10s"))[1].due_us == 25 * SECOND_US
-    assert with_trigger("5s", settings(grace="10s", due="20s"))[1].due_us == 20 * SECOND_US
+    assert with_trigger(timedelta(seconds=5), settings(grace="10s"))[1].release_delay_us == 25 * SECOND_US
+    assert with_trigger("5s", settings(grace="10s", release_delay="20s"))[1].release_delay_us == 20 * SECOND_US
     with pytest.raises(InvalidSettings, match="20 s late, the grace and 2 triggers"):
-        with_trigger("5s", settings(grace="10s", due="19s"))
+        with_trigger("5s", settings(grace="10s", release_delay="19s"))
 
 
 def test_a_release_that_missed_its_moment_does_not_make_the_next_one_miss_its_own() -> None:
-    due = moments_of(5 * SECOND_US, settings(due="20s"), SlotClock(0, 60 * SECOND_US))
+    due = moments_of(5 * SECOND_US, settings(release_delay="20s"), SlotClock(0, 60 * SECOND_US))
     assert due is not None
     now = {"us": 0}
     due._now_us = lambda: now["us"]

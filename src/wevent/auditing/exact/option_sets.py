@@ -22,7 +22,7 @@ _TRIED: tuple[Mapping[str, Any], ...] = (
     {"anchors": True},
     {"unbiased": True},
     {"unbiased": False},
-    {"cycle": (3.0,), "calendar": (3, 5)},
+    {"seasonality": (3.0,), "special_days": (3, 5)},
     {"nonnegative": True, "round": True},
     {"neighbours": "replace", "known_total": 5, "round": True},
     {
