@@ -734,8 +734,8 @@ MUTANTS = [
     Mutant(
         "service: batch ids are forgotten with a crash",
         "events/segment_log.py",
-        "return NO_NAME if text is None else text[:NAME_BYTES]",
-        "return NO_NAME",
+        "own = NO_NAME if text is None else text[:NAME_BYTES]",
+        "own = NO_NAME",
         BATCHES,
     ),
     Mutant(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,10 +24,6 @@ class MemoryStore:
         self.patience_s = 0.0
         self.records: dict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
         self.closed = self.destroyed = 0
-        self._meanings: dict[bytes, bytes] = {}
-
-    def declare(self, digest: bytes, meaning: bytes) -> None:
-        self._meanings[digest] = meaning
 
     def find(self, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         found = dict(record for records in self.records.values() for record in records)
@@ -46,9 +42,6 @@ class MemoryStore:
 
     def read(self, slot: int, use: Callable[[Iterator[bytes]], Result]) -> Result:
         return use(record for _, record in self.records.get(slot, ()))
-
-    def meanings(self, known: Collection[bytes]) -> dict[bytes, bytes]:
-        return {digest: meaning for digest, meaning in self._meanings.items() if digest not in known}
 
     def destroy(self, through: int) -> None:
         self.destroyed = max(self.destroyed, through)
@@ -101,7 +94,7 @@ class BatchSource(LiveSource):
     def __init__(
         self, settings: StreamSettings, clock: SlotClock, last: int | None, *, folder: Path, now_us: Callable[[], int]
     ) -> None:
-        self.log = SegmentLog(folder, RecordCodec(settings.cells, clock).has_same_clock)
+        self.log = SegmentLog(folder, RecordCodec(settings.cells, clock).stream)
         super().__init__(settings, clock, last, store=self.log, now_us=now_us)
         self.receiver = BatchReceiver(settings, clock, last, intake=self.log, now_us=now_us)
         self.receive = self.receiver.receive

@@ -135,7 +135,6 @@ class LiveSource(Source):
         is_waiting = False
         while True:
             try:
-                self._codec.learn(self._store.meanings(self._codec.columns))
                 buffer = self._store.read(slot, lambda records: self._fill(roster, records))
                 return buffer.count(len(self._settings.cells))
             except StorageFailed as fault:
@@ -280,7 +279,6 @@ class PipeSource(LiveSource):
             self._allow_through(clock.origin_us)
         self._has_ended = False
         self._line = 0
-        store.declare(self._codec.digest, self._codec.meaning)
 
     def closed_through(self) -> int:
         return self._closed

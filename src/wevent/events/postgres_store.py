@@ -14,7 +14,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,6 @@ CREATE TABLE IF NOT EXISTS intake (
 );
 CREATE TABLE IF NOT EXISTS probe (data bytea NOT NULL);
 ALTER TABLE probe ALTER COLUMN data SET STORAGE EXTERNAL;
-CREATE TABLE IF NOT EXISTS meanings (digest bytea PRIMARY KEY, meaning bytea NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
   slot bigint NOT NULL, key bytea NOT NULL, sealed bytea NOT NULL, PRIMARY KEY (slot, key)
 );
@@ -138,10 +137,6 @@ class PostgresStore:
 
     # Intake
 
-    def declare(self, digest: bytes, meaning: bytes) -> None:
-        text = "INSERT INTO meanings VALUES (%s, %s) ON CONFLICT DO NOTHING"
-        self._repeat(lambda connection: connection.execute(text, (digest, meaning)))
-
     def find(self, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         return self._repeat(lambda connection: self._find(connection, batches))
 
@@ -183,11 +178,6 @@ class PostgresStore:
     def read(self, slot: int, use: Callable[[Iterator[bytes]], Result]) -> Result:
         key = self.open_keys().make([slot]).get(slot)
         return self._repeat(lambda connection: use(_read_records(connection, slot, key)))
-
-    def meanings(self, known: Collection[bytes]) -> dict[bytes, bytes]:
-        text = "SELECT digest, meaning FROM meanings WHERE digest <> ALL(%s)"
-        rows = self._repeat(lambda connection: connection.execute(text, (list(known),)).fetchall())
-        return {bytes(digest): bytes(meaning) for digest, meaning in rows}
 
     def destroy(self, through: int) -> None:
         self.open_keys().destroy(through)

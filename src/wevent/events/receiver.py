@@ -24,8 +24,8 @@ from wevent.events.records import (
     EventStore,
     RecordCodec,
     StoredBatch,
-    decode_record,
     note_sorted,
+    read_answer,
     service_stopping,
     sort_events,
 )
@@ -78,7 +78,7 @@ class _SortedBatch(NamedTuple):
 
 
 class BatchReceiver:
-    """Receiver of batches; its thread alone uses `declare`, `find` and `put` of `intake`.
+    """Receiver of batches; its thread alone uses `find` and `put` of `intake`.
 
     Without a last slot the stream has no end.
     """
@@ -98,7 +98,6 @@ class BatchReceiver:
         self._codec = RecordCodec(settings.cells, clock)
         self._decoder = ObjectDecoder(settings.columns, settings.cells, time_reader(settings))
         self._closed = 0  # the last slot that is known to be closed
-        self._is_declared = False
         self._lock = threading.Condition()  # of everything below
         self._queue: list[_WaitingBatch] = []
         self._is_stopping = False
@@ -213,9 +212,6 @@ class BatchReceiver:
 
     def _try_to_store(self, waiting: list[_WaitingBatch]) -> list[_WaitingBatch]:
         """Answer batches that are stored already, store and answer the others; returns those that are not stored."""
-        if not self._is_declared:
-            self._intake.declare(self._codec.digest, self._codec.meaning)
-            self._is_declared = True
         batches = [self._sort(batch) for batch in waiting]
         for index, record in self._intake.find([one.stored for one in batches]):
             self._answer_again(waiting[index], record)
@@ -234,7 +230,7 @@ class BatchReceiver:
 
     def _answer_again(self, batch: _WaitingBatch, record: bytes) -> None:
         """Answer a batch that is stored as it was answered before."""
-        digest, answer, _ = decode_record(record)
+        digest, answer = read_answer(record)
         if batch.answer.done():  # by another of its records
             return
         if digest == batch.digest:

@@ -1,7 +1,7 @@
 """Records: events between their acknowledgement and the count of their slot; their keys, and the protocol of their stores.
 
-A record holds the events of one batch in one slot. It starts with the digest of its meaning: the slot clock and the cells of
-the configuration version that wrote it. A later version finds the events by the labels of their cells.
+A record holds the events of one batch in one slot, with the labels of their cells: later configuration versions find them by
+their labels. It starts with a digest of the slot clock, since slots of another clock are other slots.
 
 Bytes on a disk, in a write-ahead log or in a backup outlive their deletion. Therefore records are stored encrypted under 32
 random bytes per slot, in a file that is destroyed when the slot is committed: from then on nobody can read the events. No key
@@ -18,14 +18,13 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from wevent.core.arrays import IntArray
 from wevent.counting.labels import Cells, Labels
 from wevent.counting.roster import Rejected
 from wevent.counting.string_column import StringColumn
@@ -55,16 +54,13 @@ StoredBatch = tuple[bytes, Mapping[int, bytes]]
 
 
 class EventStore(Protocol):
-    """A store of records. One thread takes batches in with `declare`, `find` and `put`, another one publishes.
+    """A store of records. One thread takes batches in with `find` and `put`, another one publishes.
 
     Attributes:
         patience_s: time to wait for a database that does not answer.
     """
 
     patience_s: float
-
-    def declare(self, digest: bytes, meaning: bytes) -> None:
-        """Store the meaning of records that start with this digest: public settings."""
 
     def find(self, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         """Return records of those batches that are stored, each with the index of its batch; they are durable.
@@ -89,9 +85,6 @@ class EventStore(Protocol):
     def close_slot(self, slot: int) -> None:
         """Accept nothing more for slots up to this one; records that were acknowledged are there on return."""
 
-    def meanings(self, known: Collection[bytes]) -> Mapping[bytes, bytes]:
-        """Return the declared meanings by digest, without those of known digests."""
-
     def read(self, slot: int, use: Callable[[Iterator[bytes]], Result]) -> Result:
         """Return the result of a function of the records of a closed slot; called again after a lost connection.
 
@@ -112,22 +105,18 @@ class RecordCodec:
     """Writes and reads records of one stream.
 
     Attributes:
-        meaning: the slot clock and the cells, as bytes.
-        digest: of the meaning.
-        columns: columns of the cells of each known digest; None for another stream.
+        stream: digest of the slot clock, with which every record starts.
     """
 
     def __init__(self, cells: Cells, clock: SlotClock) -> None:
-        self._cells, self._clock = cells, clock
-        declared = [clock.origin_us, clock.length_us, cells.declaration()]
-        self.meaning = msgspec.msgpack.encode(declared, enc_hook=str)
-        self.digest = hashlib.blake2b(self.meaning, digest_size=_DIGEST).digest()
-        self.columns: dict[bytes, IntArray | None] = {self.digest: np.arange(len(cells))}
+        self._cells = cells
+        declared = msgspec.msgpack.encode([clock.origin_us, clock.length_us])
+        self.stream = hashlib.blake2b(declared, digest_size=_DIGEST, person=b"wevent clock").digest()
 
     def name(self, sender: str, batch: str) -> bytes:
         """Return the name of a batch of this stream."""
-        names = [self._clock.origin_us, self._clock.length_us, sender, batch]
-        return hashlib.blake2b(msgspec.msgpack.encode(names), digest_size=_DIGEST, person=b"wevent batch").digest()
+        names = self.stream + msgspec.msgpack.encode([sender, batch])
+        return hashlib.blake2b(names, digest_size=_DIGEST, person=b"wevent batch").digest()
 
     def encode(self, events: EventColumns, digest: bytes = b"", answer: BatchResult = NO_ANSWER) -> bytes:
         """Return a record of the events of a batch in one slot, with the digest of the batch and the answer to its sender."""
@@ -135,39 +124,31 @@ class RecordCodec:
         users = Labels.joined([users])
         texts = users.texts.compact()
         texts_as_bytes = [texts.data.tobytes(), texts.starts.tobytes(), texts.sizes.tobytes()]
-        columns = [times.tobytes(), users.keys.tobytes(), *texts_as_bytes, cells.astype(np.int32).tobytes()]
-        return self.digest + msgspec.msgpack.encode([digest, answer.accepted, answer.rejected, *columns])
-
-    def learn(self, meanings: Mapping[bytes, bytes]) -> None:
-        """Learn the meanings of records of other configuration versions: -1 stands for a cell that this one lacks."""
-        for digest, meaning in meanings.items():
-            self.columns[digest] = None
-            if self.has_same_clock(meaning):
-                cells = msgspec.msgpack.decode(meaning)[2]
-                labels = list(range(cells) if isinstance(cells, int) else cells)
-                self.columns[digest] = self._cells.find(Labels.of(labels))
+        used, places = np.unique(cells, return_inverse=True)
+        labels = Labels.of([self._cells[cell] for cell in used.tolist()]).values()
+        columns = [times.tobytes(), users.keys.tobytes(), *texts_as_bytes, places.astype(np.int32).tobytes()]
+        return self.stream + msgspec.msgpack.encode([digest, answer.accepted, answer.rejected, labels, *columns])
 
     def decode(self, record: bytes) -> EventColumns | None:
-        """Return the events of a record of any configuration version; None if another stream wrote it."""
-        columns = self.columns.get(record[:_DIGEST])
-        if columns is None:
+        """Return the events of a record, -1 for a cell that is not declared any more; None if it has another clock."""
+        if not record.startswith(self.stream):
             return None
-        _, _, events = decode_record(record)
-        return events._replace(cells=columns[events.cells])
-
-    def has_same_clock(self, meaning: bytes) -> bool:
-        """Return whether records with this meaning have the slots of this stream."""
-        origin_us, length_us, _ = msgspec.msgpack.decode(meaning)
-        return SlotClock(origin_us, length_us) == self._clock
+        _, _, _, labels, *columns = _unpack(record)
+        times, keys, starts, sizes = (np.frombuffer(columns[place], dtype=np.int64) for place in (0, 1, 3, 4))
+        texts = StringColumn(np.frombuffer(columns[2], dtype=np.uint8), starts, sizes)
+        cells = self._cells.find(Labels.of(labels))[np.frombuffer(columns[5], dtype=np.int32)]
+        return EventColumns(times, Labels(keys, texts), cells)
 
 
-def decode_record(record: bytes) -> tuple[bytes, BatchResult, EventColumns]:
-    """Return digest, answer and events of a record, with the cell columns of the version that wrote it."""
-    digest, accepted, rejected, *columns = msgspec.msgpack.decode(memoryview(record)[_DIGEST:])
-    times, keys, starts, sizes = (np.frombuffer(columns[place], dtype=np.int64) for place in (0, 1, 3, 4))
-    texts = StringColumn(np.frombuffer(columns[2], dtype=np.uint8), starts, sizes)
-    cells = np.frombuffer(columns[5], dtype=np.int32).astype(np.int64)
-    return digest, BatchResult(accepted, rejected), EventColumns(times, Labels(keys, texts), cells)
+def read_answer(record: bytes) -> tuple[bytes, BatchResult]:
+    """Return the digest of the batch of a record, and the answer to its sender."""
+    digest, accepted, rejected, *_ = _unpack(record)
+    return digest, BatchResult(accepted, rejected)
+
+
+def _unpack(record: bytes) -> list[Any]:
+    unpacked: list[Any] = msgspec.msgpack.decode(memoryview(record)[_DIGEST:])
+    return unpacked
 
 
 def encrypt(key: bytes, text: bytes) -> bytes:

@@ -17,20 +17,21 @@ import re
 import threading
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
+from wevent.errors import StorageFailed
 from wevent.events.records import NAME_BYTES, NO_NAME, Result, SlotKeys, StoredBatch, decrypt, encrypt, service_stopping
 from wevent.file_io import create_private, probe_write, read_at, read_whole, storage_errors, sync_path
 
 _log = logging.getLogger("wevent.events.segment_log")
 _NAME = re.compile(r"[0-9]{10}\.events")
-_MEANING, _BATCH = b"wEv0", b"wEv1"
-_HEAD = Struct("<4sII")  # kind, length of the body, checksum of the body
+_MAGIC = b"wEv1"
+_HEAD = Struct("<4sII")  # magic, length of the body, checksum of the body
 _PART = Struct("<QI")  # slot and length of an encrypted record
 _NUMBER = Struct("<I")
 _SEGMENT_BYTES = 64 << 20
@@ -53,40 +54,31 @@ class SegmentLog:
 
     Args:
         folder: for its owner only; created if it is missing.
-        is_ours: tells by the meaning of a segment whether this stream wrote it; others are deleted.
+        stream: start of the records of this stream; records of others that an earlier run left are ignored.
 
     Attributes:
         keys: of open slots, in the same folder.
         is_damaged: whether acknowledged records were lost.
     """
 
-    def __init__(self, folder: Path, is_ours: Callable[[bytes], bool] = lambda meaning: True) -> None:
-        self.folder, self.patience_s = folder, 0.0
+    def __init__(self, folder: Path, stream: bytes = b"") -> None:
+        self.folder, self.patience_s, self._stream = folder, 0.0, stream
         self.keys = SlotKeys(folder)
         self.is_damaged = False
         self._lock = threading.Lock()
         self._places: dict[int, list[_Place]] = defaultdict(list)
         self._names: dict[bytes, _Place] = {}
         self._last_slots: dict[int, int] = {}  # by segment
-        self._meanings: dict[bytes, bytes] = {}
-        self._header = b""
         self._file: int | None = None  # of the segment that is written
         self._is_open = True
         self._size = self._closed = self._segment = 0
         with _log_errors(folder):
             found = sorted(int(name[:10]) for name in os.listdir(folder) if _NAME.fullmatch(name))
         for number in found:
-            self._load(number, is_ours, is_newest=number == found[-1])
+            self._load(number, is_newest=number == found[-1])
         self._segment = max(found, default=0)
 
     # Intake
-
-    def declare(self, digest: bytes, meaning: bytes) -> None:
-        with self._lock:
-            header = _frame(_MEANING, [digest, meaning])
-            if header != self._header:
-                self._end_segment()
-            self._header, self._meanings[digest] = header, meaning
 
     def find(self, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         with self._lock:
@@ -131,10 +123,6 @@ class SegmentLog:
             places = list(self._places.get(slot, ()))
         return use(self._read(places, key))
 
-    def meanings(self, known: Collection[bytes]) -> dict[bytes, bytes]:
-        with self._lock:
-            return {digest: meaning for digest, meaning in self._meanings.items() if digest not in known}
-
     def destroy(self, through: int) -> None:
         self.keys.destroy(through)
 
@@ -165,12 +153,12 @@ class SegmentLog:
 
         If the disk refuses, nothing behind the last durable byte of the segment is used.
         """
-        if self._file is None or self._size >= _SEGMENT_BYTES:
-            self._begin_segment()
-        assert self._file is not None
-        frames = [_batch_frame(records) for _, records in batches]
+        frames = [_frame(records) for _, records in batches]
         try:
             with _log_errors(self.folder):
+                if self._file is None or self._size >= _SEGMENT_BYTES:
+                    self._begin_segment()
+                assert self._file is not None
                 _write_all(self._file, b"".join(frames))
                 _force(self._file)
         except BaseException:
@@ -181,12 +169,18 @@ class SegmentLog:
             self._size += len(frame)
 
     def _index(self, segment: int, offset: int, frame: bytes | memoryview, name: bytes | None = None) -> None:
-        """Remember the records of a batch, whose name is in the records if it is not given.
+        """Remember the records of a batch, whose name is read from the records if it is not given.
 
         Of two records of one batch in one slot the later one was acknowledged.
         """
         for slot, start, length in _parts(frame):
-            own = self._find_name(slot, frame[start : start + length]) if name is None else name
+            own = name
+            if own is None:
+                key = self.keys.get(slot)
+                text = None if key is None else decrypt(key, frame[start : start + length])
+                if text is not None and not text.startswith(self._stream, NAME_BYTES):
+                    continue
+                own = NO_NAME if text is None else text[:NAME_BYTES]
             place = _Place(slot, own, segment, offset + start, length)
             before = self._names.get(place.name)
             if before is not None and before.slot == slot:
@@ -198,20 +192,10 @@ class SegmentLog:
 
     def _begin_segment(self) -> None:
         self._end_segment()
-        number, path = self._segment + 1, self._path(self._segment + 1)
-        with _log_errors(path):
-            file = create_private(path)
-            try:
-                _write_all(file, self._header)
-                _force(file)
-                sync_path(self.folder)
-            except BaseException:
-                os.close(file)
-                with suppress(OSError):
-                    path.unlink()
-                raise
-        self._segment, self._size = number, len(self._header)
-        self._file, self._last_slots[number] = file, 0
+        self._file = create_private(self._path(self._segment + 1))
+        self._segment, self._size = self._segment + 1, 0
+        self._last_slots[self._segment] = 0
+        sync_path(self.folder)
 
     def _end_segment(self) -> None:
         """Write no more into the segment that is written."""
@@ -221,9 +205,11 @@ class SegmentLog:
 
     def _discard_end(self) -> None:
         """Cut off what is not durable."""
-        assert self._file is not None
-        with suppress(OSError):
-            os.ftruncate(self._file, self._size)
+        with suppress(OSError, StorageFailed):
+            if self._file is not None and self._size:
+                os.ftruncate(self._file, self._size)
+            elif self._file is not None:
+                self._delete(self._segment)
         self._end_segment()
 
     def _delete(self, segment: int) -> None:
@@ -239,7 +225,7 @@ class SegmentLog:
 
     # Reading
 
-    def _load(self, segment: int, is_ours: Callable[[bytes], bool], *, is_newest: bool) -> None:
+    def _load(self, segment: int, *, is_newest: bool) -> None:
         """Index a segment of an earlier run, and force it to disk: its batches may be acknowledged again."""
         path = self._path(segment)
         self._last_slots[segment] = 0
@@ -252,23 +238,10 @@ class SegmentLog:
                     break
                 if frame is None:
                     self._report_damage()
-                elif frame[:4] == _BATCH:
-                    self._index(segment, offset, frame)
                 else:
-                    body = bytes(frame[_HEAD.size :])
-                    digest, meaning = body[:NAME_BYTES], body[NAME_BYTES:]
-                    if not is_ours(meaning):
-                        self._delete(segment)
-                        return
-                    self._meanings[digest] = meaning
+                    self._index(segment, offset, frame)
         if not self._last_slots[segment]:
             self._delete(segment)
-
-    def _find_name(self, slot: int, sealed: bytes | memoryview) -> bytes:
-        """Return the name of the batch of a record; a record whose key is destroyed has none."""
-        key = self.keys.get(slot)
-        text = None if key is None else decrypt(key, sealed)
-        return NO_NAME if text is None else text[:NAME_BYTES]
 
     def _read(self, places: list[_Place], key: bytes | None) -> Iterator[bytes]:
         """Yield the records at these places; those that cannot be read are reported."""
@@ -306,18 +279,14 @@ class SegmentLog:
         self.is_damaged = True
 
 
-def _frame(kind: bytes, body: Sequence[bytes]) -> bytes:
-    text = b"".join(body)
-    return _HEAD.pack(kind, len(text), zlib.crc32(text)) + text
-
-
-def _batch_frame(records: Mapping[int, bytes]) -> bytes:
+def _frame(records: Mapping[int, bytes]) -> bytes:
     table = (_PART.pack(slot, len(record)) for slot, record in records.items())
-    return _frame(_BATCH, [_NUMBER.pack(len(records)), *table, *records.values()])
+    body = b"".join([_NUMBER.pack(len(records)), *table, *records.values()])
+    return _HEAD.pack(_MAGIC, len(body), zlib.crc32(body)) + body
 
 
 def _parts(frame: bytes | memoryview) -> Iterator[tuple[int, int, int]]:
-    """Yield slot, offset and length of each encrypted record of a batch frame."""
+    """Yield slot, offset and length of each encrypted record of a frame."""
     (number,) = _NUMBER.unpack_from(frame, _HEAD.size)
     table = _HEAD.size + _NUMBER.size
     start = table + number * _PART.size
@@ -331,17 +300,17 @@ def _frames(data: bytes, offset: int = 0) -> Iterator[tuple[int, memoryview | No
     """Yield every whole frame from an offset on, with its offset; None for damaged bytes before the next frame."""
     view, good = memoryview(data), offset == 0
     while offset < len(data):
-        kind, length, checksum = _HEAD.unpack_from(data, offset) if len(data) - offset >= _HEAD.size else (b"", 0, 0)
+        magic, length, checksum = _HEAD.unpack_from(data, offset) if len(data) - offset >= _HEAD.size else (b"", 0, 0)
         end = offset + _HEAD.size + length
-        if kind in (_MEANING, _BATCH) and end <= len(data) and zlib.crc32(view[offset + _HEAD.size : end]) == checksum:
+        if magic == _MAGIC and end <= len(data) and zlib.crc32(view[offset + _HEAD.size : end]) == checksum:
             yield offset, view[offset:end]
             offset, good = end, True
             continue
         if good:
             yield offset, None
         good = False
-        following = [place for magic in (_MEANING, _BATCH) if (place := data.find(magic, offset + 1)) >= 0]
-        offset = min(following, default=len(data))
+        following = data.find(_MAGIC, offset + 1)
+        offset = following if following >= 0 else len(data)
 
 
 def _write_all(file: int, data: bytes) -> None:

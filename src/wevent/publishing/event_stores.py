@@ -33,7 +33,7 @@ def open_input(settings: Settings, clock: SlotClock, last: int | None) -> Source
 def open_event_log(settings: Settings, clock: SlotClock) -> SegmentLog:
     """Open the event store in files beside a journal."""
     assert settings.journal is not None
-    return SegmentLog(events_folder(settings.journal), RecordCodec(settings.cells, clock).has_same_clock)
+    return SegmentLog(events_folder(settings.journal), RecordCodec(settings.cells, clock).stream)
 
 
 def events_folder(place: JournalPlace) -> Path:

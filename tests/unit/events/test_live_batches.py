@@ -54,7 +54,7 @@ class Batches:
         self, folder: Path, now: Clock, last: int | None = None, clock: SlotClock = CLOCK, **changes: Any
     ) -> None:
         chosen = settings(**changes)
-        self.log = SegmentLog(folder, RecordCodec(chosen.cells, clock).has_same_clock)
+        self.log = SegmentLog(folder, RecordCodec(chosen.cells, clock).stream)
         self.source = LiveSource(chosen, clock, last, store=self.log, now_us=now)
         self.receiver = BatchReceiver(chosen, clock, last, intake=self.log, now_us=now)
         self.receive, self.count, self.forget = self.receiver.receive, self.source.count, self.source.forget

@@ -30,9 +30,6 @@ class StandingStill:
         self.entered = threading.Event()
         self.kept: list[tuple[bytes, bytes]] = []
 
-    def declare(self, digest: bytes, meaning: bytes) -> None:
-        pass
-
     def find(self, batches: Sequence[StoredBatch]) -> list[tuple[int, bytes]]:
         self.entered.set()
         assert self.let.wait(PATIENCE_S)
