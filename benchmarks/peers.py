@@ -20,10 +20,9 @@ from benchmarks.accuracy import real_stream
 from wevent import Population, Requirement
 from wevent.experiments.choices import Choice
 from wevent.experiments.peers import PEERS
-from wevent.experiments.reproduce.batches import run_replicates, score_replicates
-from wevent.experiments.reproduce.replicated.replicates import Replicates
 from wevent.experiments.scores import Scores, SlotErrors, score
-from wevent.experiments.trial import Trial, publish_peer
+from wevent.experiments.trial import Trial, publish, publish_peer
+from wevent.noise import SeededNoise
 
 OURS = Choice.parse("pft")
 """With its default options, whatever they are."""
@@ -86,19 +85,18 @@ def recorded() -> list[Path]:
 
 def errors(case: Case) -> dict[str, Scores]:
     """Every mechanism's figures, one per repeat."""
-    trials, seed = case.trials(), zlib.crc32(f"{case.stream} {case.users} {case.window}".encode())  # noise of its own
-    replicates = Replicates.of(trials)
-    found = {}
-    for label in (OURS.label, *CLASSIC):
-        choice = OURS if label == OURS.label else Choice.parse(label)
-        found[label] = score_replicates(run_replicates(choice, replicates, seed=seed), replicates)
-    for label, peer in PEERS.items():
-        parts = []
-        for repeat, trial in enumerate(trials):
-            published = publish_peer(peer, trial, [seed, list(PEERS).index(label), repeat])
-            parts.append(score(published, trial, SlotErrors.of(published.releases, trial.truth)))
-        found[label] = Scores.joined(parts)
-    return found
+    seed = zlib.crc32(f"{case.stream} {case.users} {case.window}".encode())  # noise of its own
+    found: dict[str, list[Scores]] = {}
+    for repeat, trial in enumerate(case.trials()):
+        for number, label in enumerate((OURS.label, *RIVALS)):
+            noise = [seed, number, repeat]
+            if label in PEERS:
+                published = publish_peer(PEERS[label], trial, noise)
+            else:
+                published = publish(Choice.parse(label), trial, SeededNoise(noise))
+            errors = SlotErrors.of(published.releases, trial.truth)
+            found.setdefault(label, []).append(score(published, trial, errors))
+    return {label: Scores.joined(parts) for label, parts in found.items()}
 
 
 def compared(case: Case, found: dict[str, Scores]) -> dict[str, Any]:

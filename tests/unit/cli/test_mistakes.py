@@ -224,7 +224,7 @@ BEFORE_PUBLISHING = {
     "no such stream": Mistake(("compare", "--stream", "cos"), "For data of your own write file:events.csv"),
     "no such file of a stream": Mistake(("compare", "--stream", "file:x.csv"), "Check the path after file:."),
     "a misspelt mechanism to compare": Mistake(("compare", "--mechanisms", "pdb"), "Did you mean 'pbd'?"),
-    "no such experiment": Mistake(("reproduce", "--streams", "sinus"), "Expected streams out of taxi, foursquare"),
+    "no such experiment": Mistake(("reproduce", "--streams", "sinus"), "Choose from taxi, foursquare"),
     "no journal named": Mistake(
         ("status",), "Name it, or a configuration that does (--config; ./wevent.toml is found)."
     ),

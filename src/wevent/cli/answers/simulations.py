@@ -215,9 +215,9 @@ class ReproduceAnswer(Answer):
     """`wevent reproduce --json`.
 
     Attributes:
-        claims: each with what was measured; none with --redraw.
+        claims: each with what was measured.
         absent: streams whose files are not there, and what is missing.
-        report: the page.
+        report: the file with pictures and claims.
     """
 
     claims: list[ClaimAnswer]

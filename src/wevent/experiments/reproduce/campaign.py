@@ -1,9 +1,10 @@
-"""What the paper varied, and what it drew (section 5.2; spec 13)."""
+"""The settings that the paper varies, and its figures (section 5.2; specification 13)."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from wevent.experiments.assign import Assigner
 from wevent.experiments.datasets.synthetic import Variant
@@ -22,89 +23,100 @@ STREAMS = ("taxi", "foursquare", "tlns", "sin", "log")
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of the horizontal axes: where it lies on which, and who asks for what."""
+    """A point on one axis or two, and the requirements of the users there."""
 
     key: str
-    places: tuple[tuple[Axis, float], ...]
     assigner: Assigner
+    places: Mapping[Axis, float]
 
 
-def _of_ranges(epsilon: str, window: int) -> Assigner:
-    """Types draw from {ε, …, 1.0} in steps of 0.2 and from {40, …, w} in steps of 40."""
-    return Assigner(
-        "types",
-        [allowed for allowed in EPSILONS if float(allowed) >= float(epsilon)],
-        [allowed for allowed in WINDOWS if allowed <= window],
-    )
+def _draw_from_ranges(epsilon: str, window: int) -> Assigner:
+    """Let types draw from {ε, …, 1.0} in steps of 0.2 and from {40, …, w} in steps of 40."""
+    return Assigner("types", [one for one in EPSILONS if one >= epsilon], [one for one in WINDOWS if one <= window])
 
 
-def all_settings() -> list[Setting]:
-    """The nineteen: five epsilons and five windows that share the default, and five of each ratio."""
-    settings = []
+def _settings() -> Iterator[Setting]:
     for epsilon in EPSILONS:
-        places: list[tuple[Axis, float]] = [("epsilon", float(epsilon))]
+        places: dict[Axis, float] = {"epsilon": float(epsilon)}
         if epsilon == DEFAULT_EPSILON:
-            places.append(("window", float(DEFAULT_WINDOW)))
-        settings.append(Setting(f"epsilon={epsilon}", tuple(places), _of_ranges(epsilon, DEFAULT_WINDOW)))
+            places["window"] = DEFAULT_WINDOW
+        yield Setting(f"epsilon={epsilon}", _draw_from_ranges(epsilon, DEFAULT_WINDOW), places)
     for window in WINDOWS:
         if window != DEFAULT_WINDOW:
-            place: tuple[Axis, float] = ("window", float(window))
-            settings.append(Setting(f"window={window}", (place,), _of_ranges(DEFAULT_EPSILON, window)))
+            yield Setting(f"window={window}", _draw_from_ranges(DEFAULT_EPSILON, window), {"window": window})
     for ratio in RATIOS:
         two_budgets = Assigner(f"ratio:{ratio}", ["0.6", "1.0"], [120])
-        settings.append(Setting(f"ratio-epsilon={ratio}", (("ratio-epsilon", float(ratio)),), two_budgets))
+        yield Setting(f"ratio-epsilon={ratio}", two_budgets, {"ratio-epsilon": float(ratio)})
     for ratio in RATIOS:
         two_windows = Assigner(f"ratio:{ratio}", ["0.6"], [40, 120])
-        settings.append(Setting(f"ratio-window={ratio}", (("ratio-window", float(ratio)),), two_windows))
-    return settings
+        yield Setting(f"ratio-window={ratio}", two_windows, {"ratio-window": float(ratio)})
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One figure of the paper: what is measured against what."""
-
-    name: str
-    measure: Measure
-    axis: Axis
-    title: str
-    horizontal: str
-    vertical: str
+SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _settings()}
+"""Nineteen: five epsilons and five windows that share the default, and five of each ratio."""
 
 
-_HORIZONTAL: dict[Axis, str] = {
+def keys_on(axis: Axis) -> list[str]:
+    """Return the keys of the settings on an axis, in order."""
+    found = [setting for setting in SETTINGS.values() if axis in setting.places]
+    return [setting.key for setting in sorted(found, key=lambda setting: setting.places[axis])]
+
+
+_AXES: Mapping[Axis, str] = {
     "epsilon": "smallest epsilon",
     "window": "largest window (slots)",
     "ratio-epsilon": "ratio of users with epsilon 1.0 (others 0.6)",
     "ratio-window": "ratio of users with window 40 (others 120)",
 }
-_MEASURES: dict[Measure, tuple[str, str]] = {
+_MEASURES: Mapping[Measure, tuple[str, str]] = {
     "amre": ("AMRE (mean squared error)", "AMRE"),
     "ajsd": ("AJSD (raw counts, as in the authors' code)", "AJSD"),
     "ms_per_slot": ("Running time", "ms per slot, one run"),
 }
 
 
-def _figure(measure: Measure, axis: Axis) -> Figure:
-    title, vertical = _MEASURES[measure]
-    name = f"{'time' if measure == 'ms_per_slot' else measure}-{axis}"
-    return Figure(name, measure, axis, f"{title} against the {_HORIZONTAL[axis]}", _HORIZONTAL[axis], vertical)
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the paper: a measure against an axis."""
+
+    name: str
+    measure: Measure
+    axis: Axis
+
+    @property
+    def horizontal(self) -> str:
+        """The label of the horizontal axis."""
+        return _AXES[self.axis]
+
+    @property
+    def vertical(self) -> str:
+        """The label of the vertical axis."""
+        return _MEASURES[self.measure][1]
+
+    @property
+    def title(self) -> str:
+        """The measure against the axis, in words."""
+        return f"{_MEASURES[self.measure][0]} against the {self.horizontal}"
 
 
-FIGURES = (
-    _figure("amre", "epsilon"),
-    _figure("amre", "window"),
-    _figure("amre", "ratio-epsilon"),
-    _figure("amre", "ratio-window"),
-    _figure("ajsd", "epsilon"),
-    _figure("ajsd", "window"),
-    _figure("ms_per_slot", "epsilon"),
-    _figure("ms_per_slot", "window"),
-)
+FIGURES: Mapping[str, Figure] = {
+    figure.name: figure
+    for figure in (
+        Figure("amre-epsilon", "amre", "epsilon"),
+        Figure("amre-window", "amre", "window"),
+        Figure("amre-ratio-epsilon", "amre", "ratio-epsilon"),
+        Figure("amre-ratio-window", "amre", "ratio-window"),
+        Figure("ajsd-epsilon", "ajsd", "epsilon"),
+        Figure("ajsd-window", "ajsd", "window"),
+        Figure("time-epsilon", "ms_per_slot", "epsilon"),
+        Figure("time-window", "ms_per_slot", "window"),
+    )
+}
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """How large the whole is. Two runs into one folder must agree on everything here."""
+    """The size of a reproduction: all results in a folder are of the same."""
 
     seed: int = 1
     repeats: int = 10
@@ -113,10 +125,6 @@ class Campaign:
     variant: Variant = "printed"
     mechanisms: tuple[str, ...] = MECHANISMS
     timed_slots: int = 500
-
-    def to_dict(self) -> dict[str, Any]:
-        """In plain types."""
-        return {**asdict(self), "mechanisms": list(self.mechanisms)}
 
 
 QUICK = Campaign(repeats=5, slots=400, timed_slots=30)

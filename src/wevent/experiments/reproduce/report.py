@@ -1,113 +1,25 @@
-"""Tables, pictures and one page that opens offline."""
+"""The report of a reproduction: a picture per figure, and `README.md` with the table of claims."""
 
 from __future__ import annotations
 
-import base64
-import csv
 import html
-import io
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from wevent.errors import InvalidOption
-from wevent.experiments.reproduce.campaign import FIGURES, Figure
-from wevent.experiments.reproduce.claims import Judged, judge
+from wevent.drawing.canvas import picture
+from wevent.drawing.looks import GREY, look_of
+from wevent.drawing.marks import Ending, few_numbers, heading, name_ends, plain_numbers
+from wevent.experiments.intervals import Interval, mean_interval
+from wevent.experiments.reproduce.campaign import FIGURES, SETTINGS, Figure, keys_on
+from wevent.experiments.reproduce.claims import Judged
 from wevent.experiments.reproduce.results import Results
-from wevent.experiments.reproduce.store import Store
+from wevent.experiments.wording import spoken
 from wevent.file_io import atomic_write_text
 
-
-def write_report(store: Store, figures: Sequence[str], absent: Mapping[str, str], command: str) -> Path:
-    """CSV and PNG per figure, `claims.csv`, `README.md` and `report.html` in the store's folder; returns the page."""
-    results = Results(store.results())
-    settings = store.settings()
-    tables = {}
-    for figure in (figure for figure in FIGURES if figure.name in figures):
-        rows = results.rows(figure)
-        if rows:
-            _write_csv(store.folder / f"{figure.name}.csv", rows, settings)
-            tables[figure] = rows
-    judged = judge(results)
-    _write_csv(store.folder / "claims.csv", [vars(claim) for claim in judged], settings)
-    return _write_pages(store, tables, judged, absent, command)
-
-
-def redraw_report(store: Store, figures: Sequence[str], absent: Mapping[str, str]) -> Path:
-    """Pictures and pages once more, from the CSV files of a finished reproduction; nothing is run.
-
-    Raises:
-        InvalidOption: if the folder has no reproduction.
-    """
-    folder = store.folder
-    if not all((folder / name).is_file() for name in ("settings.json", "claims.csv", "README.md")):
-        raise InvalidOption(
-            "a folder with a finished reproduction (settings.json, claims.csv, README.md and a CSV file per figure)",
-            f"{str(folder)!r}",
-            "Name it with --out, or run it first.",
-            option="out",
-            value=str(folder),
-        )
-    with (folder / "claims.csv").open(encoding="utf-8", newline="") as file:
-        rows: list[dict[str, Any]] = list(csv.DictReader(file))
-    judged = [Judged(**{field.name: row[field.name] for field in fields(Judged)}) for row in rows]
-    tables = {}
-    for figure in (figure for figure in FIGURES if figure.name in figures):
-        path = folder / f"{figure.name}.csv"
-        if path.is_file():
-            tables[figure] = _read_csv(path, figure)
-    command = (folder / "README.md").read_text(encoding="utf-8").partition("`")[2].partition("`")[0]
-    return _write_pages(store, tables, judged, absent, command)
-
-
-def _write_pages(
-    store: Store,
-    tables: Mapping[Figure, Sequence[Mapping[str, Any]]],
-    judged: Sequence[Judged],
-    absent: Mapping[str, str],
-    command: str,
-) -> Path:
-    from wevent.experiments.reproduce.figure_panels import draw_figure  # needs matplotlib
-
-    settings = store.settings()
-    pictures = []
-    for figure, rows in tables.items():
-        path = store.folder / f"{figure.name}.png"
-        draw_figure(figure, rows, path, settings)
-        pictures.append((figure, path))
-    names = [figure.name for figure in tables]
-    atomic_write_text(store.folder / "README.md", _markdown(judged, settings, absent, command, names))
-    page = store.folder / "report.html"
-    atomic_write_text(page, _page(judged, settings, absent, command, pictures))
-    return page
-
-
-def _read_csv(path: Path, figure: Figure) -> list[dict[str, Any]]:
-    numbers = (figure.axis, figure.measure, "low", "high")
-    with path.open(encoding="utf-8", newline="") as file:
-        return [{**row, **{name: float(row[name]) for name in numbers}} for row in csv.DictReader(file)]
-
-
-def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> None:
-    """Every row carries seed, version and commit."""
-    origin = {name: settings[name] for name in ("seed", "version", "commit")}
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, [*rows[0], *origin], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({**row, **origin} for row in rows)
-    atomic_write_text(path, buffer.getvalue())
-
-
-def _facts(settings: Mapping[str, Any]) -> str:
-    drawn = "printed in the paper" if settings["variant"] == "printed" else "drawn by the authors' code"
-    return (
-        f"wevent {settings['version']}, commit {settings['commit']}, seed {settings['seed']}; "
-        f"{settings['users']} users (synthetic streams), {settings['slots']} slots, {settings['repeats']} repeats; "
-        f"streams as {drawn}; times over {settings['timed_slots']} slots of single runs with secure noise."
-    )
-
-
+_IN_COLOUR = ("pft", "pbd", "pba", "bd", "ba")  # the subjects of the paper, and pft
+_BEHIND = "#bdbdbd"
 _NOTES = (
     "AMRE is the mean squared error per slot and cell: the paper's formula, which it calls relative; pictures have a "
     "logarithmic axis where the paper draws ln(AMRE). Intervals are 95 % over repeats (Student's t). Changes in the "
@@ -118,59 +30,132 @@ _NOTES = (
 )
 
 
-def _markdown(
-    judged: Sequence[Judged],
-    settings: Mapping[str, Any],
-    absent: Mapping[str, str],
-    command: str,
-    figures: Sequence[str],
-) -> str:
-    lines = ["# Reproduction of the paper's experiments", "", f"`{command}`", "", _facts(settings), "", _NOTES, ""]
+def write_report(results: Results, figures: Sequence[str], judged: Sequence[Judged], absent: Mapping[str, str]) -> Path:
+    """Draw the figures that have results and write `README.md` beside them; return its path."""
+    drawn = [name for name in figures if _draw(results, FIGURES[name])]
+    lines = ["# Reproduction of the paper's experiments", "", _facts(results.settings), "", _NOTES, ""]
     for name, reason in absent.items():
         lines += [f"Absent: **{name}**. {html.escape(reason, quote=False)}", ""]
-    lines += ["", *(f"![{name}]({name}.png)" for name in figures), "", "## Claims", ""]
+    lines += [*(f"![{FIGURES[name].title}]({name}.png)" for name in drawn), "", "## Claims", ""]
     lines += ["| claim | paper | BD/BA at | verdict | measured |", "|---|---|---|---|---|"]
     for claim in judged:
         lines.append(f"| {claim.claim} | {claim.paper} | {claim.baseline} | **{claim.verdict}** | {claim.measured} |")
-    return "\n".join(lines) + "\n"
+    report = results.folder / "README.md"
+    atomic_write_text(report, "\n".join(lines) + "\n")
+    return report
 
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-img { max-width: 100%; }
-table { border-collapse: collapse; font-size: .85rem; }
-td, th { border: 1px solid #bbb; padding: .3rem .5rem; text-align: left; vertical-align: top; }
-.holds { background: #d8f0d8; } .partly { background: #fff1cc; } .does { background: #f8d7d7; }
-.not { background: #eee; }
-code { background: #f2f2f2; padding: .1rem .3rem; }
-"""
+def _facts(settings: Mapping[str, Any]) -> str:
+    drawn = "printed in the paper" if settings["variant"] == "printed" else "drawn by the authors' code"
+    return (
+        f"wevent {settings['version']}, seed {settings['seed']}; "
+        f"{settings['users']} users (synthetic streams), {settings['slots']} slots, {settings['repeats']} repeats; "
+        f"streams as {drawn}; times over {settings['timed_slots']} slots of single runs with secure noise. "
+        "All numbers are in `results.csv`."
+    )
 
 
-def _page(
-    judged: Sequence[Judged],
-    settings: Mapping[str, Any],
-    absent: Mapping[str, str],
-    command: str,
-    pictures: Sequence[tuple[Figure, Path]],
-) -> str:
-    escape = html.escape
-    parts = [
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>wevent: the paper's experiments</title>"
-        f"<style>{_STYLE}</style></head><body><h1>The paper's experiments, run again</h1>",
-        f"<p><code>{escape(command)}</code></p><p>{escape(_facts(settings))}</p><p>{escape(_NOTES)}</p>",
-    ]
-    if absent:
-        listed = "".join(f"<li><b>{escape(name)}</b>: {escape(reason)}</li>" for name, reason in absent.items())
-        parts.append(f"<h2>Absent streams</h2><p>Not run, and not replaced by anything:</p><ul>{listed}</ul>")
-    for figure, path in pictures:
-        encoded = base64.b64encode(path.read_bytes()).decode("ascii")
-        parts.append(
-            f"<h2>{escape(figure.title)}</h2><img alt='{escape(figure.title)}' src='data:image/png;base64,{encoded}'>"
+class _Point(NamedTuple):
+    """The value of a mechanism at a place of an axis."""
+
+    place: float
+    value: Interval
+    repeats: int
+
+
+def _points(results: Results, figure: Figure, stream: str) -> dict[str, list[_Point]]:
+    """Return the points of every mechanism with results on a stream."""
+    found: dict[str, list[_Point]] = {}
+    for key in keys_on(figure.axis):
+        for mechanism in results.mechanisms:
+            values = results.values(stream, key, mechanism, figure.measure)
+            if values is not None:
+                repeats = values[:1] if figure.measure == "ms_per_slot" else values  # a time is of one run
+                point = _Point(SETTINGS[key].places[figure.axis], mean_interval(repeats.tolist()), len(repeats))
+                found.setdefault(mechanism, []).append(point)
+    return found
+
+
+def _draw(results: Results, figure: Figure) -> bool:
+    """Draw a panel per stream on a logarithmic axis, the mechanisms of the paper in colour; False without results."""
+    panels = {stream: points for stream in results.streams if (points := _points(results, figure, stream))}
+    if not panels:
+        return False
+    path = results.folder / f"{figure.name}.png"
+    with picture(path, 1, len(panels), size=(4.3 * len(panels), 4.9), dpi=110, sharey=True) as (drawn, axes):
+        heading(drawn, _finding(figure, panels), _describe_runs(figure, panels, results.settings), _legend(panels))
+        ends = []
+        for axis, (stream, points) in zip(axes[0], panels.items(), strict=True):
+            ends.append((axis, _draw_lines(axis, points)))
+            axis.set_yscale("log")
+            axis.margins(x=0.03)
+            axis.set_title(stream)
+            axis.set_xlabel(figure.horizontal)
+            axis.set_xticks([SETTINGS[key].places[figure.axis] for key in keys_on(figure.axis)])
+        axes[0, 0].set_ylabel(figure.vertical)
+        low, high = axes[0, 0].get_ylim()
+        plain_numbers(axes[0, 0].yaxis, spoken)
+        if high < 100 * low:
+            few_numbers(axes[0, 0].yaxis, 4)
+        name_ends(drawn, ends)
+    return True
+
+
+def _draw_lines(axis: Any, mechanisms: Mapping[str, Sequence[_Point]]) -> list[Ending]:
+    """Draw the grey lines first; return the names for their ends."""
+    endings = []
+    for name in sorted(mechanisms, key=lambda name: (name in _IN_COLOUR, name)):
+        points, look, front = mechanisms[name], look_of(name), name in _IN_COLOUR
+        colour = look.colour if front else _BEHIND
+        for place, value, _ in points:
+            if not math.isnan(value.low):
+                ends = [max(value.low, 0.05 * value.mean), value.high]
+                axis.plot([place] * 2, ends, color=colour, linewidth=1.8 if front else 1.0, zorder=2 + front)
+        axis.plot(
+            [point.place for point in points],
+            [point.value.mean for point in points],
+            color=colour,
+            linestyle=look.line,
+            linewidth=1.6 if front else 0.9,
+            marker=look.marker,
+            markersize=4.5 if front else 3.5,
+            markerfacecolor=colour if look.filled else "white",
+            zorder=4 if front else 2,
         )
-    parts.append("<h2>Claims</h2><table><tr><th>claim<th>paper<th>BD/BA at<th>verdict<th>measured</tr>")
-    for claim in judged:
-        cells = "".join(f"<td>{escape(text)}</td>" for text in (claim.claim, claim.paper, claim.baseline))
-        verdict = f"<td class='{claim.verdict.split()[0]}'>{claim.verdict}</td>"
-        parts.append(f"<tr>{cells}{verdict}<td>{escape(claim.measured).replace('; ', '<br>')}</td></tr>")
-    parts.append("</table></body></html>\n")
-    return "\n".join(parts)
+        endings.append(Ending(points[-1].value.mean, name, colour if front else GREY, bold=front))
+    return endings
+
+
+def _finding(figure: Figure, panels: Mapping[str, Mapping[str, Sequence[_Point]]]) -> str:
+    """Name the lowest mechanism of each stream, in the mean of logarithms along the axis."""
+    lowest: dict[str, list[str]] = {}
+    for stream, mechanisms in panels.items():
+        logs = {
+            name: sum(math.log(point.value.mean) for point in points) / len(points)
+            for name, points in mechanisms.items()
+            if all(point.value.mean > 0 for point in points)
+        }
+        if logs:
+            lowest.setdefault(min(logs, key=lambda name: logs[name]), []).append(stream)
+    found = "; ".join(f"{name} on {', '.join(streams)}" for name, streams in lowest.items())
+    return f"Lowest {figure.vertical}: {found}" if found else figure.title
+
+
+def _describe_runs(
+    figure: Figure, panels: Mapping[str, Mapping[str, Sequence[_Point]]], settings: Mapping[str, Any]
+) -> str:
+    repeats = max(point.repeats for points in panels.values() for own in points.values() for point in own)
+    if figure.measure == "ms_per_slot":
+        runs = f"single runs of {settings['timed_slots']:,} slots with secure noise, no interval"
+    elif repeats == 1:
+        runs = f"{settings['slots']:,} slots, one repeat, so no interval"
+    else:
+        runs = f"{settings['slots']:,} slots, {repeats} repeats; whiskers: 95 % interval of the mean"
+    return f"{figure.title}: {settings['users']:,} users (synthetic streams), {runs}; seed {settings['seed']}."
+
+
+def _legend(panels: Mapping[str, Mapping[str, object]]) -> str:
+    names = {name for mechanisms in panels.values() for name in mechanisms}
+    front = ", ".join(name for name in _IN_COLOUR if name in names)
+    variants = "; :std: one budget for all, threshold √2/ε" if any(":std" in name for name in names) else ""
+    return f"In colour: {front or 'none'}. Solid: personal budgets; dashed: one budget for all{variants}."
