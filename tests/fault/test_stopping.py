@@ -180,7 +180,7 @@ def test_a_stop_while_a_run_is_prepared(tmp_path: Path, step: str) -> None:
 def test_a_stop_while_a_service_is_prepared(tmp_path: Path, step: str) -> None:
     write_stream(tmp_path, minutes=0)
     stopped = subprocess.run(
-        [sys.executable, "-c", STOPPED_AT, "wevent.service.serve", step, *SERVED],
+        [sys.executable, "-c", STOPPED_AT, "wevent.service.server", step, *SERVED],
         cwd=tmp_path,
         capture_output=True,
         text=True,

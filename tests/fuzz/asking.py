@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from tests.fuzz.oracles import check_sentence, own_folder
 from tests.support.synthetic import make_journal
-from tests.unit.service.service_parts import Service, make_service
+from tests.unit.service.service_parts import WALL, Service, make_service
+from wevent.service import publishing_thread
 
 HEADERS = ("content-type", "content-encoding", "content-length", "idempotency-key", "accept")
 LIMITS = {"max_body_bytes": 2000, "max_batch_bytes": 5000}
@@ -35,6 +36,7 @@ class Answer(NamedTuple):
 def service() -> Service:
     folder = own_folder()
     make_journal(folder / "run.journal", users=30).close()
+    publishing_thread.wall_clock_us = WALL  # type: ignore[assignment]
     made = make_service(folder, folder / "run.journal", **LIMITS)
     _runner().run(made.context.feed.open())
     return made

@@ -9,7 +9,6 @@ from tests.fuzz.oracles import MARKER, empty_folder, own_folder, refusals
 from wevent.errors import WeventError
 from wevent.service.tokens import Tokens
 
-NOW = 1_767_225_600
 SEEDS = (
     b"\x00wev_01234567_" + b"0" * 64,
     b"\x01wel_" + b"A" * 100,
@@ -39,7 +38,7 @@ class Issued:
 
     def __init__(self) -> None:
         self.path = own_folder() / "tokens"
-        self.tokens = Tokens(self.path, lambda: NOW, logs=False)
+        self.tokens = Tokens(self.path)
         self.token = self.tokens.create(["ingest"]).text
         self.link = self.tokens.make_link(MARKER, 3600).text
 
@@ -94,7 +93,7 @@ def _check_file(content: bytes, *, is_ours: bool) -> None:
     path.touch(0o600)
     path.write_bytes(content)
     os.chmod(path, 0o600)
-    tokens = Tokens(path, lambda: NOW, logs=False)
+    tokens = Tokens(path)
     with refusals(MARKER, issued().token, issued().link):
         records = tokens.records()
         if is_ours:

@@ -782,7 +782,7 @@ MUTANTS = [
     ),
     Mutant(
         "service: headers behind a body are gathered without end",
-        "service/http_server.py",
+        "service/server.py",
         "        self._between_bytes += len(data) if was_in_body else 0\n",
         "",
         ("tests/unit/service/test_http_server.py",),

@@ -12,13 +12,15 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import httpx
 import pytest
 
 from tests.service.serving_process import ROOT, Service, event_line
-from wevent.service.tokens import ROLES, Role, Tokens
+from wevent.service.tokens import ROLES, Role
 
 PAGE = ROOT / "docs" / "reference" / "http-access.md"
 PERSON = "zqperson"  # in every id: nothing else has it
@@ -123,8 +125,8 @@ class Asking:
         self._guarded: dict[str, str] = {}  # by call
         self._tokens = {role: self._token(role) for role in ROLES}
         self._enrolling = {"Authorization": f"Bearer {self._tokens['enrol']}"}
-        past = Tokens(service.folder / "run.journal.tokens", lambda: time.time() - 7200)
-        self._tokens["expired token"] = past.create(["admin"], expires=int(time.time()) - 3600).text
+        expired = service.tokens.create(["admin"], expires=int(time.time()) - 3600)
+        self._tokens["expired token"] = expired.text
         revoked = service.tokens.create(ROLES)
         assert self._status("GET", "/v1/about", revoked.text) == 200
         service.tokens.revoke(revoked.record.id)
@@ -193,7 +195,9 @@ class Asking:
             assert self._client.delete(f"/v1/users/{gone}", headers=self._enrolling).status_code == 200
             return link
         if asks == "expired link":
-            return Tokens(service.folder / "run.journal.tokens", lambda: time.time() - 100).make_link(user, 60).text
+            past = SimpleNamespace(time=lambda: time.time() - 100, time_ns=time.time_ns)
+            with patch("wevent.service.tokens.time", past):
+                return service.tokens.make_link(user, 60).text
         if asks == "another service's link":
             return self.other.link(user)
         link = service.link(user)

@@ -23,6 +23,7 @@ from wevent.counting.labels import Cells
 from wevent.outputs import KeptOutput
 from wevent.publishing import loop
 from wevent.publishing.loop import DueMoments, Publication, Running
+from wevent.service import publishing_thread
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
 from wevent.service.publishing_thread import PublisherState
@@ -106,7 +107,8 @@ class Rig:
         monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: 0.0))  # steps take what the delays say
         self.wall, self.path, self.delays = Wall(), folder / "run.journal", delays
         self.journal = make_journal(self.path)
-        self.state = PublisherState(GRACE_S * SECOND, DUE_S * SECOND, SLOTS, LAST, phase="running", now_us=self.wall)
+        self.state = PublisherState(GRACE_S * SECOND, DUE_S * SECOND, SLOTS, LAST, phase="running")
+        monkeypatch.setattr(publishing_thread, "wall_clock_us", self.wall)
         settings = ServiceSettings(public=True, requests_per_minute=0, tokens=folder / "tokens")
         self.context = ServiceContext(settings, self.path, self.state)
         self.admin = self.context.tokens.create(["admin"]).text

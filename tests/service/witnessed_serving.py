@@ -28,7 +28,7 @@ from wevent.events import segment_log
 from wevent.events.live_source import SlotBuffer
 from wevent.publishing import session
 from wevent.publishing.loop import Publication, Running
-from wevent.service import http_server, request_body
+from wevent.service import request_body, server
 
 
 def obey(sentence: Path) -> None:
@@ -74,7 +74,7 @@ def witness(path: str) -> None:
 
 
 def hurry(seconds: float) -> None:
-    http_server.HEADER_S = http_server.STALLED_S = http_server.DRAIN_S = seconds
+    server.HEADER_S = server.STALLED_S = server.DRAIN_S = seconds
     request_body.BODY_S = seconds
 
 

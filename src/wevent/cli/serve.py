@@ -46,7 +46,7 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
     _refuse_unfit(settings)
     _refuse_missing_extra()
     from wevent.service.publishing_thread import ROLE_LOG
-    from wevent.service.serve import serve
+    from wevent.service.server import serve
 
     if log is None and not is_quiet():  # who takes over when is said unless it is told to be quiet
         logging.getLogger(ROLE_LOG).setLevel(logging.INFO)

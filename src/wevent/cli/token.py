@@ -48,10 +48,10 @@ def command(context: click.Context, journal: JournalPlace | None, config: Path |
     named = None if journal in (None, Path()) else journal
     path = chosen_journal(named, config)
     if named is not None:
-        context.obj = _Service(Tokens(tokens_path(path), logs=False), ServiceSettings())
+        context.obj = _Service(Tokens(tokens_path(path)), ServiceSettings())
         return
     settings = parse_service(read_config(FOUND if config is None else config).get("service", {}))
-    context.obj = _Service(Tokens(tokens_path(path, settings.tokens), logs=False), settings)
+    context.obj = _Service(Tokens(tokens_path(path, settings.tokens)), settings)
 
 
 _JSON = click.option("--json", "wants_json", is_flag=True, help="Print one object.")

@@ -6,6 +6,7 @@ Refusals name the required access, never the request.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import math
 import re
 import threading
@@ -55,15 +56,14 @@ class Buckets:
 
     A request for more than a minute's worth needs a full bucket and leaves a debt.
 
+    A full bucket needs no place. Beyond `_MAX_CALLERS` the least recently used one goes, which gives its owner a full one.
+
     Args:
         per_minute: fill rate; 0: no limit.
-        clock: seconds since any origin.
-        limit: number of buckets that are kept. A full bucket needs no place. Beyond the limit the least recently used
-            one goes, which gives its owner a full one.
     """
 
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic, limit: int = _MAX_CALLERS) -> None:
-        self._per_minute, self._clock, self._limit = per_minute, clock, limit
+    def __init__(self, per_minute: int) -> None:
+        self._per_minute = per_minute
         self._full_at: dict[str, float] = {}  # time at which a bucket is full again, least recently used first
         self._guard = threading.Lock()
 
@@ -75,7 +75,7 @@ class Buckets:
         if not self._per_minute or count <= 0:
             return 0.0
         with self._guard:
-            now = self._clock()
+            now = time.monotonic()
             full_at = max(self._full_at.get(name, now), now)
             wait_s = full_at + self._fill_s(min(count, self._per_minute)) - now - _MINUTE_S
             if wait_s > _ROUNDING_S:
@@ -84,7 +84,7 @@ class Buckets:
             self._full_at[name] = full_at + self._fill_s(count)
             for _ in range(2):  # at most, so that no caller waits for it
                 oldest = next(iter(self._full_at))
-                if self._full_at[oldest] > now and len(self._full_at) <= self._limit:
+                if self._full_at[oldest] > now and len(self._full_at) <= _MAX_CALLERS:
                     break
                 del self._full_at[oldest]
             return 0.0
@@ -129,31 +129,19 @@ async def link_holder(request: Request) -> Caller:
 
 
 def _caller(request: Request, *, anonymous_ok: bool = False) -> Caller:
-    host = None if request.client is None else request.client.host
-    caller = recognise(request.app.state.context, request.scope["headers"], host, anonymous_ok=anonymous_ok)
-    request.state.caller = caller
-    return caller
-
-
-def recognise(context: ServiceContext, headers: Headers, host: str | None, *, anonymous_ok: bool = False) -> Caller:
     """Return the caller and count the request.
 
     A token that is sent must be valid, also where none is needed. Calls without a valid one count for the address.
-
-    Args:
-        context: parts of the service.
-        headers: headers of the request.
-        host: network address of the sender.
-        anonymous_ok: whether a public service needs no token here.
 
     Raises:
         RequestError: if the caller is not admitted (401) or calls too often (429).
         CredentialRefused: if the token or link is not valid.
         InvalidTokens: if tokens cannot be checked.
     """
-    anonymous = Caller("address", _household(host))
+    context: ServiceContext = request.app.state.context
+    anonymous = Caller("address", _household(None if request.client is None else request.client.host))
     try:
-        caller = _identify(context, headers)
+        caller = _identify(context, request.scope["headers"])
         if caller is None:
             if not (anonymous_ok and context.settings.public):
                 fix = "Send Authorization: Bearer TOKEN (`wevent token create` makes tokens)."
@@ -163,6 +151,7 @@ def recognise(context: ServiceContext, headers: Headers, host: str | None, *, an
         count(context.requests["address"], anonymous, "requests")
         raise
     count(context.requests[caller.kind], caller, "requests")
+    request.state.caller = caller
     return caller
 
 
@@ -184,7 +173,12 @@ def _identify(context: ServiceContext, headers: Headers) -> Caller | None:
     if match is None:
         problem = "The Authorization header is not valid."
         raise RequestError(401, problem, "Send one header Authorization: Bearer TOKEN.", CHALLENGE)
-    held = context.tokens.admit(match[1].decode("ascii"))
+    try:
+        held = context.tokens.admit(match[1].decode("ascii"))
+    except InvalidTokens as error:
+        context.state.log("tokens", str(error), f"tokens and links are not accepted: {error}", logging.ERROR)
+        raise
+    context.state.log("tokens", None)
     if isinstance(held, Link):
         return Caller("link", held.identity, link=held)
     return Caller("token", held.id, frozenset(held.roles))

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from anyio import CapacityLimiter, to_thread
 
 from wevent.errors import WeventError
-from wevent.journal import Journal, Record
+from wevent.journal import Journal, JournalPlace, Record, open_journal
 from wevent.outputs.lines import ndjson_line, released_records
 from wevent.outputs.selection import Selection
 from wevent.service.problems import RequestError
-
-if TYPE_CHECKING:
-    from wevent.service.context import JournalReader
-    from wevent.service.publishing_thread import PublisherState
+from wevent.service.publishing_thread import PublisherState
 
 HEARTBEAT_S = 15.0  # seconds without a release after which a reader gets a comment
 MAX_READERS = 1000
 MAX_READERS_OF_CALLER = 100
 
+_READERS = 4  # of the journal at once; more would only wait for each other
+_PATIENCE_S = 3.0  # with a database: the caller can ask again
 _KEPT = 1000  # releases
 _KEPT_BYTES = 32 << 20
 _PIECE = 100  # slots that are read from the journal at once, fewer if they are large
@@ -36,6 +38,43 @@ _RETRY_S = 1.0  # between attempts to read what is known to be committed
 _DATA = b"data: "
 _HEARTBEAT = b": still here\n\n"
 _log = logging.getLogger("wevent.service.feed")
+
+Answer = TypeVar("Answer")
+
+
+class JournalReader:
+    """Readers of a journal beside its publisher, in a bounded number of threads."""
+
+    def __init__(self, place: JournalPlace) -> None:
+        self._place = place
+        self._limiter = CapacityLimiter(_READERS)
+        self._cache: dict[str, tuple[int, Any]] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._failed: dict[str, tuple[float, WeventError]] = {}  # when the last call failed, and why
+
+    async def ask(self, question: Callable[[Journal], Answer]) -> Answer:
+        """Return a function of the journal, called in a thread with a journal of its own."""
+
+        def answer() -> Answer:
+            with open_journal(self._place, patience_s=_PATIENCE_S) as journal:
+                return question(journal)
+
+        return await to_thread.run_sync(answer, limiter=self._limiter)
+
+    async def once(self, name: str, slot: int, question: Callable[[Journal], Answer]) -> Answer:
+        """Return a function of the journal, called once per committed slot for all callers; who waited shares a failure."""
+        begun = time.monotonic()
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            if self._cache.get(name, (None,))[0] != slot:
+                if name in self._failed and self._failed[name][0] >= begun:
+                    raise self._failed[name][1]
+                try:
+                    self._cache[name] = slot, await self.ask(question)
+                except WeventError as error:
+                    self._failed[name] = time.monotonic(), error
+                    raise
+            answer: Answer = self._cache[name][1]
+            return answer
 
 
 class Rendered(NamedTuple):

@@ -67,9 +67,6 @@ class PublisherState:
     storing: bool = True  # whether batches can be stored
     heard_s: float | None = None  # monotonic time of the database's last answer; None without a database
     receiver: BatchReceiver | None = field(default=None, repr=False)
-    now_us: Callable[[], int] = wall_clock_us
-    clock_jumped: Callable[[], bool] = wall_clock_us.has_jumped  # and slots do not follow it yet
-    monotonic_s: Callable[[], float] = time.monotonic
     _logged: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
     _guard: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
@@ -89,7 +86,7 @@ class PublisherState:
 
     def hear(self) -> None:
         """Note that the database answers."""
-        self.away, self.heard_s = False, self.monotonic_s()
+        self.away, self.heard_s = False, time.monotonic()
         self.log("database", None, "the database answers again")
 
     def lose(self, error: Exception) -> None:
@@ -121,7 +118,7 @@ class PublisherState:
         """Number of releases that are due and not out; negative if releases are ahead of the clock."""
         behind = self.due_through() - self.committed
         if self.clock is not None and self.committed not in (0, self.last):
-            ahead_us = self.clock.start_of(self.committed + 1) - self.now_us()
+            ahead_us = self.clock.start_of(self.committed + 1) - wall_clock_us()
             if ahead_us > TOLERANCE_US:  # the slot after the last release has not begun: events of now are late
                 return behind
         return max(0, behind)
@@ -130,7 +127,7 @@ class PublisherState:
         """Return the last slot whose release is due by the clock, out or not; below 1 if none is."""
         if self.clock is None:
             return 0
-        due = DueMoments(self.clock, self.due_us, self.now_us).come_through()
+        due = DueMoments(self.clock, self.due_us, wall_clock_us).come_through()
         return due if self.last is None else min(due, self.last)
 
     @property
@@ -140,7 +137,7 @@ class PublisherState:
             return "away"
         if self.phase != "running":
             return self.phase
-        if self.away or (self.heard_s is not None and self.monotonic_s() - self.heard_s > SILENT_S):
+        if self.away or (self.heard_s is not None and time.monotonic() - self.heard_s > SILENT_S):
             return "away"
         if not self.storing:
             return "unwritable"
@@ -156,7 +153,7 @@ class PublisherState:
             return None
         if self.last is not None and self.committed >= self.last:
             return None
-        return utc_time(DueMoments(self.clock, self.due_us, self.now_us).of(self.committed + 1))
+        return utc_time(DueMoments(self.clock, self.due_us, wall_clock_us).of(self.committed + 1))
 
     def take(self) -> BatchReceiver:
         """Return the receiver of batches; refuse if no publisher runs (503)."""
@@ -468,8 +465,8 @@ class JournalFollower(threading.Thread):
                     self._events.destroy(committed)
                     self._state.advance(committed)
                     self._told(committed)
-                if self._state.monotonic_s() >= next_probe_s:
-                    next_probe_s = self._state.monotonic_s() + PROBE_S
+                if time.monotonic() >= next_probe_s:
+                    next_probe_s = time.monotonic() + PROBE_S
                     self._state.probe(self._events.probe)
                 self._state.hear()
             except Exception as error:  # noqa: BLE001  a replica that follows no more would only look like one

@@ -25,6 +25,7 @@ from wevent.schemas import BudgetTable, Health, Overview, Readiness
 from wevent.service.access import needs
 from wevent.service.context import Context, json_answer
 from wevent.service.openapi import described, json_content
+from wevent.streams.clock import wall_clock_us
 
 router = APIRouter(tags=["operator"])
 PAGES = Path(__file__).parent / "pages"
@@ -50,7 +51,7 @@ async def readyz(context: Context) -> Response:
     """Check that the publisher runs and keeps up, and that batches can be stored."""
     state = context.state
     condition = state.condition
-    reply = Readiness(status=condition, role=state.role, clock="jumped" if state.clock_jumped() else "steady")
+    reply = Readiness(status=condition, role=state.role, clock="jumped" if wall_clock_us.has_jumped() else "steady")
     return json_answer(reply, 200 if condition == "ready" else 503)
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -16,7 +15,6 @@ from urllib.parse import urlencode
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from wevent import __version__
 from wevent.counting.labels import split_labels
@@ -42,7 +40,7 @@ FORMATS = (JSON, NDJSON, CSV, PARQUET)
 _SLOTS = 50  # that are read at once, fewer if they are large
 _CHUNK = 1 << 16  # bytes
 _FILE_VALUES = 2_000_000  # slots × cells of one Parquet file, which is on disk while it is sent
-_QUALITY = re.compile(r";\s*q\s*=\s*([^;\s]*)")
+_QUALITY = re.compile(r"([^\s;,]+/[^\s;,]+)(?:\s*;\s*q\s*=\s*([01](?:\.\d+)?))?")  # of a media type
 _TEXT = {"schema": {"type": "string"}}
 _CONTENT: dict[str, Any] = {
     JSON: {"schema": reference(ReleasePage)},
@@ -211,7 +209,18 @@ async def _parquet(context: ServiceContext, found: _Range, headers: dict[str, st
     return StreamingResponse(send(), media_type=PARQUET, headers=headers)
 
 
-@router.get("/v1/releases/stream", **described({EVENTS: _TEXT}, 400, 406, access="public", parameters=[_AFTER]))
+async def hold_place(request: Request, context: Context) -> AsyncIterator[None]:
+    """Hold a place of a reader until the response has ended; refuse before anything is sent if there is none."""
+    caller = request.state.caller
+    with context.feed.place((caller.kind, caller.id)):
+        yield
+
+
+@router.get(
+    "/v1/releases/stream",
+    dependencies=[Depends(hold_place)],
+    **described({EVENTS: _TEXT}, 400, 406, access="public", parameters=[_AFTER]),
+)
 async def stream(
     request: Request,
     context: Context,
@@ -224,43 +233,20 @@ async def stream(
     known = request.headers.get("last-event-id") or after
     if known is not None and not (known.isascii() and known.isdecimal() and len(known) <= 18):
         raise RequestError(400, "Last-Event-ID is not a slot number.", "Send the id of the last event.")
-    headers, caller = request.scope["headers"], request.state.caller
+    headers = request.scope["headers"]
     events = context.feed.events(None if known is None else int(known), lambda: is_still_admitted(context, headers))
-    return _StreamResponse(events, context.feed.place((caller.kind, caller.id)))
-
-
-class _StreamResponse(StreamingResponse):
-    """Server-sent events to a reader, who holds a place for as long as the response lasts."""
-
-    def __init__(self, events: AsyncIterator[bytes], place: AbstractContextManager[None]) -> None:
-        super().__init__(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
-        self._place = place
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raise RequestError before anything is sent if there is no place."""
-        with self._place:
-            await super().__call__(scope, receive, send)
+    return StreamingResponse(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
 
 
 def chosen_type(accept: str | None, *offered: str) -> str:
     """Return the offered media type that a header prefers; of several, the one offered first; of none, refuse (406)."""
-    accepted = dict(map(_accepted, (accept or "").strip().split(",")[:50])) if (accept or "").strip() else {"*/*": 1.0}
+    accepted = dict(_QUALITY.findall((accept or "").strip().lower() or "*/*"))
 
     def quality(kind: str) -> float:
         patterns = (kind, kind.partition("/")[0] + "/*", "*/*")  # the most specific one decides (RFC 9110, 12.5.1)
-        return next((accepted[pattern] for pattern in patterns if pattern in accepted), 0.0)
+        return next((float(accepted[pattern] or 1) for pattern in patterns if pattern in accepted), 0.0)
 
     best = max(offered, key=quality)
     if not quality(best):
         raise RequestError(406, "None of the accepted formats is offered.", f"Send Accept: {' or '.join(offered)}.")
     return best
-
-
-def _accepted(part: str) -> tuple[str, float]:
-    """Return a pattern of media types and its quality."""
-    found = _QUALITY.search(part.lower())
-    try:
-        quality = float(found[1]) if found else 1.0
-    except ValueError:
-        quality = 0.0
-    return part.partition(";")[0].strip().lower(), min(quality, 1.0) if quality > 0 else 0.0

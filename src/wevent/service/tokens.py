@@ -15,7 +15,6 @@ import errno
 import glob
 import hashlib
 import hmac
-import logging
 import os
 import re
 import secrets
@@ -23,7 +22,7 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,9 +47,8 @@ _LINK = re.compile(r"wel_([A-Za-z0-9_-]{1,596})", re.ASCII)
 _SIGNATURE = 32  # bytes
 _NO_KEY = secrets.token_hex(32)  # compared where there is no key yet
 _CLOCKS_S = 86_400  # largest correction of a clock since a link was made
-_LOCK_S = 10.0  # limit of the wait for another process that changes the file
+_LOCK_TRIES = 1000  # for ten seconds, while another process changes the file
 _SETTLED_NS = 2_000_000_000  # coarsest tick of a file system's clock
-_log = logging.getLogger(__name__)
 
 _Status = tuple[int, ...]
 
@@ -115,21 +113,14 @@ class Tokens:
     The file is written whole, by one process at a time. Nothing in it gives access: it has digests of tokens, and keyed
     digests of links and users. With a file that cannot be trusted, no token is valid: every method raises InvalidTokens.
     A method that changes it raises StorageFailed if it cannot be written; then it stays as it is.
-
-    Args:
-        path: path of the file.
-        clock: seconds since 1970.
-        logs: whether a file that cannot be trusted is logged, once.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time, *, logs: bool = True) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._clock, self._logs = clock, logs
         self._guard = threading.Lock()
         self._status: _Status | None = None  # of a file that cannot change unnoticed
         self._data: bytes | None = None
         self._contents = _Contents()
-        self._logged = ""
 
     def create(self, roles: Collection[str], *, name: str = "", expires: int | None = None) -> Issued[TokenRecord]:
         """Make a token that expires at a time in seconds since 1970; None: never.
@@ -149,7 +140,7 @@ class Tokens:
             while identity in contents.tokens:
                 identity = secrets.token_hex(4)
             text = f"wev_{identity}_{secrets.token_hex(32)}"
-            record = TokenRecord(identity, _digest(text), name, uses, int(self._clock()), expires)
+            record = TokenRecord(identity, _digest(text), name, uses, int(time.time()), expires)
             contents.tokens[identity] = record
         return Issued(text, record)
 
@@ -165,14 +156,14 @@ class Tokens:
                 fix = "`wevent token list` shows the ids."
                 raise InvalidOption("No token has this id.", fix, option="id", value=None)
             if record.revoked is None:
-                record = contents.tokens[identity] = msgspec.structs.replace(record, revoked=int(self._clock()))
+                record = contents.tokens[identity] = msgspec.structs.replace(record, revoked=int(time.time()))
         return record
 
     def state(self, record: TokenRecord) -> Literal["valid", "expired", "revoked"]:
         """Return the state of a token."""
         if record.revoked is not None:
             return "revoked"
-        return "expired" if record.expires is not None and self._clock() >= record.expires else "valid"
+        return "expired" if record.expires is not None and time.time() >= record.expires else "valid"
 
     def admit(self, text: str) -> TokenRecord | Link:
         """Return the record of a token, or the fields of a link.
@@ -203,7 +194,7 @@ class Tokens:
                 contents.link_key = contents.link_key or secrets.token_hex(32)
         key = contents.link_key
         mark, _ = contents.ended.get(_keyed(key, "user", user), ("", 0))
-        link = Link(user, secrets.token_hex(16), int(self._clock()) + life_s, mark)
+        link = Link(user, secrets.token_hex(16), int(time.time()) + life_s, mark)
         return Issued(_LINK_PREFIX + _sign(key, msgspec.msgpack.encode(link)), link)
 
     def _admit_link(self, text: str) -> Link:
@@ -218,7 +209,7 @@ class Tokens:
         if key is None or not is_known:
             raise _refused_link("unknown")
         link = msgspec.msgpack.decode(payload, type=Link)
-        if self._clock() >= link.expires:
+        if time.time() >= link.expires:
             raise _refused_link("expired")
         # A mark is removed only after all links without it have expired.
         mark, _ = contents.ended.get(_keyed(key, "user", link.user), (link.mark, 0))
@@ -233,7 +224,7 @@ class Tokens:
     def end_links(self, user: str) -> None:
         """End all links of a user made so far."""
         check_id(user)
-        self._end("user", user, secrets.token_hex(8), int(self._clock()) + MAX_LINK_S + _CLOCKS_S)
+        self._end("user", user, secrets.token_hex(8), int(time.time()) + MAX_LINK_S + _CLOCKS_S)
 
     def _end(self, purpose: str, name: str, mark: str, until: int) -> None:
         """Store a mark until a time, and remove those that are past it."""
@@ -241,27 +232,20 @@ class Tokens:
         if key is None:  # there are no links
             return
         with self._change() as contents:
-            now = self._clock()
+            now = time.time()
             contents.ended = {old: kept for old, kept in contents.ended.items() if kept[1] > now}
             contents.ended[_keyed(key, purpose, name)] = mark, until
 
     def _read(self) -> _Contents:
         """Return the contents, read again if the file may have changed."""
         with self._guard:
-            try:
-                data, status = _read_private(self.path, self._status)
-                if status is None or status != self._status:
-                    if data != self._data:
-                        self._contents, self._data = _decode(self.path, data), data
-                    # A file that changed just now may change again within the tick of its clock.
-                    is_settled = status is not None and time.time_ns() - status[0] > _SETTLED_NS
-                    self._status = status if is_settled else None
-            except InvalidTokens as error:
-                if self._logs and str(error) != self._logged:
-                    self._logged = str(error)
-                    _log.error("Tokens and links are not accepted. %s", error)
-                raise
-            self._logged = ""
+            data, status = _read_private(self.path, self._status)
+            if status is None or status != self._status:
+                if data != self._data:
+                    self._contents, self._data = _decode(self.path, data), data
+                # A file that changed just now may change again within the tick of its clock.
+                is_settled = status is not None and time.time_ns() - status[0] > _SETTLED_NS
+                self._status = status if is_settled else None
             return self._contents
 
     @contextmanager
@@ -326,14 +310,13 @@ def _lock(path: Path) -> Iterator[None]:
 
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        deadline = time.monotonic() + _LOCK_S
-        while True:
+        for _ in range(_LOCK_TRIES):
             with suppress(BlockingIOError):
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            if time.monotonic() > deadline:
-                raise OSError(errno.EAGAIN, "another process holds it")
             time.sleep(0.01)
+        else:
+            raise OSError(errno.EAGAIN, "another process holds it")
         yield
     finally:
         os.close(folder)

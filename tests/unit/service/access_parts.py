@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,19 +15,24 @@ from fastapi import Depends, FastAPI, Request, Response
 from wevent.errors import WeventError
 from wevent.service.access import Buckets, Caller, any_caller, link_holder, needs
 from wevent.service.problems import problem_of
+from wevent.service.publishing_thread import PublisherState
 from wevent.service.tokens import Tokens
 
 NOW = 1_800_000_000
 
 
 class Clock:
-    """Seconds that pass when told."""
+    """Seconds that pass when told, in place of the module `time`."""
 
-    def __init__(self, now: float = NOW) -> None:
-        self.now = now
+    sleep, time_ns = staticmethod(time.sleep), staticmethod(time.time_ns)
 
-    def __call__(self) -> float:
+    def __init__(self) -> None:
+        self.now: float = NOW
+
+    def time(self) -> float:
         return self.now
+
+    monotonic = time
 
 
 @dataclass
@@ -38,17 +44,16 @@ class AccessSettings:
 class Parts:
     """A context as routes have it."""
 
-    clock: Clock
     tokens: Tokens
     requests: dict[str, Buckets]
     events: Buckets
     settings: AccessSettings = field(default_factory=AccessSettings)
+    state: PublisherState = field(default_factory=lambda: PublisherState(0, 0))
 
 
 def parts(folder: Path, *, requests_per_minute: int = 0, events_per_minute: int = 0) -> Parts:
-    clock = Clock()
-    requests = {kind: Buckets(requests_per_minute, clock) for kind in ("token", "link", "address")}
-    return Parts(clock, Tokens(folder / "run.journal.tokens", clock), requests, Buckets(events_per_minute, clock))
+    requests = {kind: Buckets(requests_per_minute) for kind in ("token", "link", "address")}
+    return Parts(Tokens(folder / "run.journal.tokens"), requests, Buckets(events_per_minute))
 
 
 def guarded_app(context: Parts) -> FastAPI:

@@ -26,6 +26,27 @@ ORIGIN_US = parse_time(commands.START, "start")
 LEVELS = "[levels.privacy]\nHigh = 0.1\nLow = 0.9\n[levels.window]\nSmall = 4\nLarge = 8\n"
 
 
+class Wall:
+    """A wall clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now_us, self.jumped = 0, False
+
+    def __call__(self) -> int:
+        return self.now_us
+
+    def has_jumped(self) -> bool:
+        return self.jumped
+
+
+WALL = Wall()
+
+
+def set_wall(slot: float, second: float) -> None:
+    """Let it be a second of a slot."""
+    WALL.now_us = ORIGIN_US + int(((slot - 1) * 60 + second) * SECOND_US)
+
+
 @dataclass
 class Receiving:
     """A source that takes everything and remembers it; or refuses with an error."""
@@ -87,8 +108,8 @@ def make_service(folder: Path, journal: Path, **service: Any) -> Service:
     receiving = Receiving()
     state = PublisherState(0, SECOND_US, SlotClock(ORIGIN_US, 60 * SECOND_US), committed=SLOTS, phase="running")
     state.receiver = receiving
-    state.now_us = lambda: ORIGIN_US + (SLOTS * 60 + 30) * SECOND_US
-    state.clock_jumped = lambda: False
+    set_wall(SLOTS + 1, 30)
+    WALL.jumped = False
     context = ServiceContext(settings, journal, state)
     tokens = {role: context.tokens.create([role]).text for role in ("ingest", "enrol", "read", "admin")}
     return Service(context, make_app(context), receiving, state, tokens)

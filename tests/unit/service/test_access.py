@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from fastapi import Request
 
-from tests.unit.service.access_parts import NOW, Door, Parts, guarded_app, parts
-from wevent.service.access import Caller, count, recognise
+from tests.unit.service.access_parts import NOW, Clock, Door, Parts, guarded_app, parts
+from wevent.service.access import Caller, any_caller, count, needs
 from wevent.service.problems import RequestError, problem_of
 from wevent.service.tokens import CredentialRefused
 
@@ -18,22 +21,28 @@ DOORS = (*ROLES, "public", "me")
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Parts:
+def service(tmp_path: Path, clock: Clock) -> Parts:
     return parts(tmp_path)
+
+
+def recognise(context: Parts, headers: list[tuple[bytes, bytes]], host: str | None, *, public: bool = False) -> Caller:
+    app = SimpleNamespace(state=SimpleNamespace(context=context))
+    scope = {"type": "http", "headers": headers, "client": host and (host, 1), "app": app}
+    return asyncio.run((any_caller if public else needs("read"))(Request(scope)))
 
 
 def bearer(text: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {text}"}
 
 
-def credentials(service: Parts) -> dict[str, str | None]:
+def credentials(service: Parts, clock: Clock) -> dict[str, str | None]:
     """One of every kind; those that admit nobody are made for every door."""
     revoked = service.tokens.create(ROLES)
     service.tokens.revoke(revoked.record.id)
     expired = service.tokens.create(ROLES, expires=NOW + 1)
     old_link, link, ended = (service.tokens.make_link("ann", life) for life in (1, 100, 100))
     service.tokens.end_link(ended.record)
-    service.clock.now += 1
+    clock.now += 1
     return {
         **{role: service.tokens.create([role]).text for role in ROLES},
         "link": link.text,
@@ -55,10 +64,10 @@ def expected(door: str, held: str, public: bool) -> int:
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_every_door_and_every_credential(service: Parts, public: bool) -> None:
+def test_every_door_and_every_credential(service: Parts, clock: Clock, public: bool) -> None:
     service.settings.public = public
     client = Door(guarded_app(service))
-    held = credentials(service)
+    held = credentials(service, clock)
     for door in DOORS:
         for name, text in held.items():
             answer = client.get(f"/{door}", headers={} if text is None else bearer(text))
@@ -87,7 +96,7 @@ def test_odd_headers_are_refused(service: Parts, value: bytes) -> None:
     value = value.replace(b"TOKEN", text.encode())
     service.settings.public = True  # a token that is sent is judged, also where none is needed
     with pytest.raises((RequestError, CredentialRefused)) as caught:
-        recognise(service, [(b"authorization", value)], "192.0.2.1", anonymous_ok=True)
+        recognise(service, [(b"authorization", value)], "192.0.2.1", public=True)
     assert problem_of(caught.value).status_code == 401
     assert text not in str(caught.value)
 
@@ -116,7 +125,7 @@ def test_no_token_elsewhere_counts(service: Parts) -> None:
     )
 
 
-def test_a_damaged_file_admits_nobody_but_the_public(service: Parts) -> None:
+def test_a_damaged_file_admits_nobody_but_the_public(service: Parts, caplog: pytest.LogCaptureFixture) -> None:
     token, link = service.tokens.create(["admin"]).text, service.tokens.make_link("ann", 60).text
     service.tokens.path.write_bytes(b"damaged")
     client = Door(guarded_app(service))
@@ -130,9 +139,11 @@ def test_a_damaged_file_admits_nobody_but_the_public(service: Parts) -> None:
     service.settings.public = True
     assert client.get("/public").status_code == 200
     assert client.get("/read").status_code == 401
+    assert caplog.text.count("tokens and links are not accepted") == 1, "logged once"
+    assert token not in caplog.text
 
 
-def test_too_many_requests(tmp_path: Path) -> None:
+def test_too_many_requests(tmp_path: Path, clock: Clock) -> None:
     service = parts(tmp_path, requests_per_minute=6)
     first, second = service.tokens.create(["read"]).text, service.tokens.create(["read"]).text
     client = Door(guarded_app(service))
@@ -143,11 +154,11 @@ def test_too_many_requests(tmp_path: Path) -> None:
     assert [client.get("/read").status_code for _ in range(7)] == [401] * 6 + [429]
     assert client.get("/read", headers=bearer("wev_guess")).status_code == 429  # guesses count for the address
     assert client.get("/read", headers=bearer(second)).status_code == 200
-    service.clock.now += 10
+    clock.now += 10
     assert client.get("/read", headers=bearer(first)).status_code == 200
 
 
-def test_too_many_events(tmp_path: Path) -> None:
+def test_too_many_events(tmp_path: Path, clock: Clock) -> None:
     service = parts(tmp_path, events_per_minute=100)
     caller, other = Caller("token", "00000001"), Caller("token", "00000002")
     count(service.events, caller, "events", 100)
@@ -157,7 +168,7 @@ def test_too_many_events(tmp_path: Path) -> None:
     count(service.events, other, "events", 100)
 
 
-def test_addresses_of_one_household_count_together(tmp_path: Path) -> None:
+def test_addresses_of_one_household_count_together(tmp_path: Path, clock: Clock) -> None:
     for hosts, statuses in (
         (("2001:db8::1", "2001:db8::2"), [401, 429]),
         (("2001:db8::1", "2001:db8:0:1::1"), [401, 401]),
@@ -177,13 +188,13 @@ def test_addresses_of_one_household_count_together(tmp_path: Path) -> None:
 
 def test_nobody_is_named_in_a_representation(service: Parts) -> None:
     link = service.tokens.make_link("ann", 60)
-    caller = recognise(service, [(b"authorization", b"Bearer " + link.text.encode())], "192.0.2.1")
+    caller = recognise(service, [(b"authorization", b"Bearer " + link.text.encode())], "192.0.2.1", public=True)
     assert caller.user == "ann"
     assert caller.roles == frozenset()
     assert "ann" not in repr(caller)
     assert link.text not in repr(caller)
     service.settings.public = True
-    assert "192.0.2.1" not in repr(recognise(service, [], "192.0.2.1", anonymous_ok=True))
+    assert "192.0.2.1" not in repr(recognise(service, [], "192.0.2.1", public=True))
 
 
 def test_a_refusal_survives_a_pickle() -> None:

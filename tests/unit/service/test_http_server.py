@@ -15,8 +15,8 @@ import pytest
 import uvicorn
 
 from tests.support.commands import PATIENCE_S, wait_for
-from wevent.service import http_server
-from wevent.service.http_server import BoundedProtocol
+from wevent.service import server as service_server
+from wevent.service.server import BoundedProtocol
 
 TIME_S = 0.4
 NEVER_S = 10 * PATIENCE_S
@@ -56,7 +56,7 @@ def port(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Ite
     given = {"HEADER_S": NEVER_S, "STALLED_S": NEVER_S, "DRAIN_S": NEVER_S, **getattr(request, "param", {})}
     keep_alive, most = given.pop("keep_alive", NEVER_S), given.pop("most", None)
     for name, limit in given.items():
-        monkeypatch.setattr(http_server, name, limit)
+        monkeypatch.setattr(service_server, name, limit)
     config = uvicorn.Config(
         application,
         http=BoundedProtocol,
@@ -289,7 +289,7 @@ def test_a_reader_that_does_not_read_is_cut_off(port: int) -> None:
 
 @within(most=3)
 def test_connections_beyond_the_limit_are_refused_and_then_dropped(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "MAX_REFUSED", 2)
+    monkeypatch.setattr(service_server, "MAX_REFUSED", 2)
     opened = [connected(port) for _ in range(6)]
     assert not rest(opened[5])
     opened[3].sendall(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.service.access_parts import NOW, Parts, parts
+from tests.unit.service.access_parts import NOW, Clock, Parts, parts
 from wevent.errors import InvalidMembership, InvalidOption
 from wevent.service.tokens import MAX_LINK_S, CredentialRefused, Tokens
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Parts:
+def service(tmp_path: Path, clock: Clock) -> Parts:
     return parts(tmp_path)
 
 
@@ -24,14 +24,14 @@ def refused(service: Parts, text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("user", ["4711", "Ann Ö.", "日本" * 40, "x" * 256, "a/b?c#d", "wel_"])
-def test_a_link_is_of_one_user_until_it_expires(service: Parts, user: str) -> None:
+def test_a_link_is_of_one_user_until_it_expires(service: Parts, clock: Clock, user: str) -> None:
     made = service.tokens.make_link(user, 60)
     assert service.tokens.admit(made.text) == made.record
     assert made.record.user == user
     assert made.text.isascii()
-    service.clock.now = NOW + 59.9
+    clock.now = NOW + 59.9
     service.tokens.admit(made.text)
-    service.clock.now = NOW + 60
+    clock.now = NOW + 60
     refused(service, made.text, "expired")
 
 
@@ -78,7 +78,7 @@ def test_one_link_is_ended(service: Parts) -> None:
     first, second = service.tokens.make_link("ann", 60), service.tokens.make_link("ann", 60)
     service.tokens.end_link(first.record)
     refused(service, first.text, "ended")
-    assert Tokens(service.tokens.path, service.clock).admit(second.text) == second.record
+    assert Tokens(service.tokens.path).admit(second.text) == second.record
 
 
 def test_all_links_of_a_person_are_ended(service: Parts) -> None:
@@ -98,29 +98,29 @@ def test_nobody_has_links_to_end(service: Parts) -> None:
     assert not service.tokens.path.exists()
 
 
-def test_what_was_ended_is_forgotten_when_it_would_have_expired(service: Parts) -> None:
+def test_what_was_ended_is_forgotten_when_it_would_have_expired(service: Parts, clock: Clock) -> None:
     long = service.tokens.make_link("ann", 3600)
     service.tokens.end_link(service.tokens.make_link("bob", 60).record)
     service.tokens.end_links("ann")
     assert len(service.tokens._read().ended) == 2
-    service.clock.now = NOW + 3599
+    clock.now = NOW + 3599
     service.tokens.end_links("carl")
     assert len(service.tokens._read().ended) == 2, "the link of bob has expired"
     refused(service, long.text, "ended")
     later = service.tokens.make_link("ann", MAX_LINK_S)
-    service.clock.now = NOW + MAX_LINK_S + 86_400  # a day more, in case a clock was put right
+    clock.now = NOW + MAX_LINK_S + 86_400  # a day more, in case a clock was put right
     service.tokens.end_links("dora")
     assert len(service.tokens._read().ended) == 2, "the mark of ann is gone"
     refused(service, long.text, "expired")
     refused(service, later.text, "expired")
 
 
-def test_a_link_outlives_the_mark_it_was_made_under(service: Parts) -> None:
+def test_a_link_outlives_the_mark_it_was_made_under(service: Parts, clock: Clock) -> None:
     service.tokens.make_link("ann", 3600)
     service.tokens.end_links("ann")
-    service.clock.now = NOW + MAX_LINK_S
+    clock.now = NOW + MAX_LINK_S
     kept = service.tokens.make_link("ann", 7 * 86_400)
-    service.clock.now += 2 * 86_400
+    clock.now += 2 * 86_400
     service.tokens.end_links("bob")
     assert len(service.tokens._read().ended) == 1, "the mark of ann is gone"
     assert service.tokens.admit(kept.text) == kept.record

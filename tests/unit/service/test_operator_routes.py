@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.service.service_parts import ORIGIN_US, SLOTS, Service, make_service, write_journal
+from tests.unit.service.service_parts import SLOTS, WALL, Service, make_service, set_wall, write_journal
 from wevent.publishing import registrations
-from wevent.settings.values import SECOND_US
+from wevent.service import publishing_thread
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +22,6 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def service(tmp_path: Path, journal: Path) -> Service:
     return make_service(tmp_path, journal)
-
-
-def at(service: Service, slot: int, second: float) -> None:
-    service.state.now_us = lambda: ORIGIN_US + int(((slot - 1) * 60 + second) * SECOND_US)
 
 
 def test_health_needs_nothing(service: Service) -> None:
@@ -38,13 +35,13 @@ def test_ready_is_who_publishes_and_keeps_up(service: Service) -> None:
         (SLOTS + 5, 0.9, 200, "ready"),  # the fourth is not due yet
         (SLOTS + 5, 1.1, 503, "behind"),
     ):
-        at(service, slot, second)
+        set_wall(slot, second)
         answer = service.ask("GET", "/readyz", None)
         assert (answer.status_code, answer.json()) == (status, {"status": word, "role": "writer", "clock": "steady"}), (
             slot,
             second,
         )
-    at(service, SLOTS + 1, 30)
+    set_wall(SLOTS + 1, 30)
     for phase in ("starting", "ended", "failed"):
         service.state.phase = phase  # type: ignore[assignment]
         answer = service.ask("GET", "/readyz", None)
@@ -57,11 +54,11 @@ def test_ready_is_who_publishes_and_keeps_up(service: Service) -> None:
     assert (answer.status_code, answer.json()) == (503, {"status": "away", "role": "standby", "clock": "steady"})
 
 
-def test_a_database_that_says_nothing_for_a_while_is_away(service: Service) -> None:
+def test_a_database_that_says_nothing_for_a_while_is_away(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that stands still with its connections open neither answers nor fails."""
-    at(service, SLOTS + 1, 30)
+    set_wall(SLOTS + 1, 30)
     service.state.heard_s, now_s = 100.0, 100.0
-    service.state.monotonic_s = lambda: now_s
+    monkeypatch.setattr(publishing_thread, "time", SimpleNamespace(monotonic=lambda: now_s))
     for now_s, word in ((104.9, "ready"), (105.1, "away")):  # noqa: B007  what the clock says
         assert service.ask("GET", "/readyz", None).json()["status"] == word
     service.state.heard_s = 105.0
@@ -76,20 +73,20 @@ def test_releases_ahead_of_the_clock_are_not_ready(service: Service) -> None:
         (SLOTS, 58.1, 200, "ready", 0),  # a clock may be corrected by a moment
         (SLOTS + 1, 0, 200, "ready", 0),
     ):
-        at(service, slot, second)
+        set_wall(slot, second)
         answer = service.ask("GET", "/readyz", None)
         assert (answer.status_code, answer.json()["status"]) == (status, word), (slot, second)
         assert service.ask("GET", "/v1/admin/overview").json()["slots_behind"] == behind
         assert f"\nwevent_slots_behind {behind}\n" in service.ask("GET", "/metrics").text
     service.state.last = SLOTS
-    at(service, SLOTS, 0)
+    set_wall(SLOTS, 0)
     assert service.state.condition == "ready", "nothing comes after the last slot"
 
 
 def test_a_clock_that_has_jumped_is_said(service: Service) -> None:
     """Slots go on, so the service is ready all the same."""
-    at(service, SLOTS + 1, 30)
-    service.state.clock_jumped = lambda: True
+    set_wall(SLOTS + 1, 30)
+    WALL.jumped = True
     answer = service.ask("GET", "/readyz", None)
     assert (answer.status_code, answer.json()) == (200, {"status": "ready", "role": "writer", "clock": "jumped"})
 
@@ -100,7 +97,7 @@ def test_the_next_release_is_due_on_the_grid(service: Service) -> None:
         (SLOTS + 2, 0.5, "2026-01-01T00:07:01Z"),
         (SLOTS + 2, 1.5, "2026-01-01T00:08:01Z"),  # late: at the next moment
     ):
-        at(service, slot, second)
+        set_wall(slot, second)
         assert service.state.next_due == datetime.fromisoformat(due)
     service.state.last = SLOTS
     assert service.state.next_due is None

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.unit.service.service_parts import ORIGIN_US, SLOTS, Service, make_service, write_journal
+from tests.unit.service.service_parts import ORIGIN_US, SLOTS, Service, make_service, set_wall, write_journal
 from wevent.journal import open_journal
 from wevent.publishing import members, registrations
 from wevent.settings.values import SECOND_US, format_time
@@ -65,7 +65,7 @@ def test_a_change_behind_a_long_queue_is_announced_for_its_slot(
 def test_no_change_is_promised_for_a_slot_that_is_past(service: Service, later: int, second: float) -> None:
     """The publisher stood still: the slots that are due share a roster, and the one after the next is the first without."""
     now = SLOTS + later  # the slot of now; the one before it is due one second after its end
-    service.state.now_us = lambda: ORIGIN_US + int(((now - 1) * 60 + second) * SECOND_US)
+    set_wall(now, second)
     first = max(SLOTS, now - 2 if second < 1 else now - 1) + 2
     assert first >= now
     told = put(service, "ann", {"level": "High/Small"}).json()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wevent.errors import JournalUnreachable
-from wevent.service.context import JournalReader
+from wevent.service.feed import JournalReader
 
 
 def test_callers_who_waited_share_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
