@@ -24,7 +24,7 @@ from wevent.journal import SqliteJournal, Terms
 from wevent.journal.terms import Epoch
 from wevent.people.classes import ClassHistory, Key, Restore, VersionClasses, find_counting_class
 from wevent.people.membership import NO_TAILS, Enrolment, KeyColumn, MemberColumns, Rosters, TailColumns
-from wevent.publishing.members import MemberView
+from wevent.publishing.loop import MemberView
 
 LEVELS: list[Key] = sorted((window, nano * 10**8) for window in (40, 80, 120) for nano in (1, 5, 9))
 REQUIREMENTS = [Requirement.from_nano(*key) for key in LEVELS]

@@ -270,7 +270,7 @@ MUTANTS = [
     ),
     Mutant(
         "unregistered users: an id that the registry knows is one",
-        "publishing/members.py",
+        "publishing/loop.py",
         "limit=self._limit, known=known)",
         "limit=self._limit)",
         MEMBERSHIPS,

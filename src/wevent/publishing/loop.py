@@ -20,13 +20,13 @@ from typing import NamedTuple
 from wevent.core.mechanism import NoiseSource
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidOption, JournalUnreachable, StorageFailed
-from wevent.journal import Journal
+from wevent.journal import Journal, Registry
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.record import Batch, Group, Hook, Record, no_hook, of_release
-from wevent.journal.terms import SEEDED
+from wevent.journal.terms import SEEDED, Epoch, Terms, class_history
 from wevent.outputs import Output
+from wevent.people.membership import KnownIds, Rosters
 from wevent.publisher.publisher import Publisher
-from wevent.publishing.members import MemberView, SlotRoster, limit_changes
 from wevent.publishing.shutdown import Stop
 from wevent.settings import StreamSettings
 from wevent.settings.values import SECOND_US
@@ -39,6 +39,8 @@ _HOLD_S = 0.2  # how long to wait at most before looking at the clock again
 _AGAIN_S = 0.5  # between attempts while a fault lasts
 _BEHIND = 256  # slots that a live source may commit at once when they closed long ago
 _SHARE = 4  # releases are due a quarter of a slot after the grace by default, at most a second
+_FAR = 1 << 62
+_CHANGES_PER_MINUTE = 1 << 13
 _LATE_US = 5 * SECOND_US  # a process that is later was frozen; a busy machine wakes up sooner
 
 Progress = Callable[[int, int | None], None]
@@ -104,6 +106,73 @@ def due_offset_us(settings: StreamSettings) -> int:
     """Return the time from the end of a slot to its release."""
     default_us = settings.grace_us + min(SECOND_US, settings.slot_us // _SHARE)
     return default_us if settings.release_delay_us is None else settings.release_delay_us
+
+
+def limit_changes(terms: Terms) -> int:
+    """Return how many changes of the registry a boundary of live slots applies, from the slot length alone."""
+    return _CHANGES_PER_MINUTE * max(1, terms.length_us // (60 * SECOND_US))
+
+
+class SlotRoster(NamedTuple):
+    """Roster of a slot."""
+
+    roster: Roster
+    slots: int  # number of slots, from this one on, for which it is valid if no user changes
+    turnover: int  # registered users who joined plus users who left at its first slot
+    unregistered: tuple[int, int, int, int] | None  # their class, as the journal stores it (`Group.of`)
+
+
+class MemberView:
+    """Rosters of consecutive slots, from a registry that is open for writing.
+
+    Raises:
+        InvalidJournal: if memberships are not what was stored.
+    """
+
+    def __init__(self, registry: Registry, epochs: list[Epoch]) -> None:
+        registry.check()
+        self._registry = registry
+        self._classes = class_history(epochs, registry.restores())
+        self._limit = epochs[-1].terms.unknown_users
+        self._known = 0  # ids that are never counted as unregistered
+        self._rosters: Rosters | None = None
+        self._standing: SlotRoster | None = None
+        self._until = 0  # the roster is valid before this slot
+        self._expiry = 0  # rows that are no longer kept are dropped in this slot
+
+    def at(self, slot: int, most: int | None = None) -> SlotRoster:
+        """Return the roster of a slot. Queued changes take effect at the boundary before it.
+
+        At most `most` changes, and rows that are dropped; the others wait for the next boundary.
+        """
+        standing, rosters = self._standing, self._rosters
+        self._standing = self._rosters = None  # after a failure the next call reads the registry again
+        changed = self._registry.pending() > 0
+        if changed or slot >= self._expiry:
+            changed = self._registry.apply(slot, self._classes, most) > 0 or changed
+            first = self._registry.next_expiry(self._classes) or _FAR
+            # soon after rows may be dropped, and not in every slot; the next slot if this boundary left some
+            self._expiry = slot + 1 if first <= slot else max(first, slot + 1 + self._classes.max_window // 8)
+            if self._limit and self._expiry > slot + 1:  # ids whose rows were dropped may be counted as unregistered
+                rosters = None
+        if changed or rosters is None:
+            known = KnownIds(self._registry.former_ids(), self._registry.salt) if self._limit else KnownIds()
+            self._known = len(known)
+            members, tails = self._registry.rows(), self._registry.tails(slot)
+            rosters = Rosters(members, tails, classes=self._classes, limit=self._limit, known=known)
+            standing = None
+        if changed:
+            _log.info("changes of the registry take effect in slot %d", slot)
+        if standing is None or slot >= self._until:
+            roster = rosters.at(slot)
+            self._until = rosters.next_change(slot) or _FAR
+            unregistered = None
+            if roster.unknown_row is not None:
+                counted = roster.population.classes[roster.unknown_row]
+                unregistered = (*counted.key, self._limit, self._known)
+            standing = SlotRoster(roster, 0, self._registry.turnover(slot), unregistered)
+        self._standing, self._rosters = standing, rosters
+        return standing._replace(slots=min(self._until, self._expiry) - slot)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from wevent.journal.terms import class_history
 from wevent.people.classes import Key
 from wevent.people.membership import Change, check_declared, check_id
 from wevent.publishing.importing import Difference, Preview, import_users, preview, read_unchanged
-from wevent.publishing.members import limit_changes
+from wevent.publishing.loop import limit_changes
 from wevent.publishing.staleness import refuse_stale
 from wevent.publishing.views import UserView, view_user
 from wevent.settings.values import WindowReader

@@ -20,7 +20,7 @@ from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key, find_corner
 from wevent.people.membership import Change, Enrolment, KeyColumn, Membership, drop_expired, erased_id, find_in_force
 from wevent.publishing.importing import preview
-from wevent.publishing.members import MemberView
+from wevent.publishing.loop import MemberView
 
 FOUR, EIGHT, THREE = CLASSES
 RULE = class_history([Epoch(1, 1, make_terms())])

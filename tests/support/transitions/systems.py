@@ -37,8 +37,7 @@ from wevent.people.membership import (
     find_current,
 )
 from wevent.publisher.publisher import Publisher
-from wevent.publishing.loop import Publication, Running
-from wevent.publishing.members import MemberView
+from wevent.publishing.loop import MemberView, Publication, Running
 from wevent.publishing.staleness import plan_settling, settle_stale
 from wevent.settings import RestoreOptions
 from wevent.streams.source import SlotCounts

@@ -198,4 +198,4 @@ def test_only_slots_that_the_clock_closes_have_moments() -> None:
 def test_unless_told_releases_go_out_soon_after_the_grace() -> None:
     assert due_offset_us(settings(grace_us=10 * SECOND)) == 11 * SECOND
     assert due_offset_us(settings(slot_us=SECOND)) == SECOND // 4
-    assert due_offset_us(settings(due_us=7)) == 7
+    assert due_offset_us(settings(release_delay_us=7)) == 7

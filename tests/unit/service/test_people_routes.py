@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.service.service_parts import ORIGIN_US, SLOTS, Service, make_service, set_wall, write_journal
 from wevent.journal import open_journal
-from wevent.publishing import members, registrations
+from wevent.publishing import loop, registrations
 from wevent.settings.values import SECOND_US, format_time
 
 NEXT = SLOTS + 2
@@ -55,7 +55,7 @@ def test_somebody_new_holds_what_they_choose(service: Service) -> None:
 def test_a_change_behind_a_long_queue_is_announced_for_its_slot(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(members, "_CHANGES_PER_MINUTE", 3)
+    monkeypatch.setattr(loop, "_CHANGES_PER_MINUTE", 3)
     told = [put(service, f"new{number}", {"level": "High/Small"}).json()["in_force_from"] for number in range(7)]
     assert told == [NEXT] * 3 + [NEXT + 1] * 3 + [NEXT + 2]
 

@@ -13,8 +13,7 @@ from wevent.errors import InvalidJournal
 from wevent.journal import SqliteJournal
 from wevent.outputs import open_output
 from wevent.people.membership import Change
-from wevent.publishing.loop import Publication, Running
-from wevent.publishing.members import MemberView
+from wevent.publishing.loop import MemberView, Publication, Running
 from wevent.verification import verify_journal
 
 SMALL, LARGE = CLASSES[2], CLASSES[1]  # windows 3 and 8
