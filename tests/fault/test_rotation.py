@@ -48,7 +48,7 @@ def publish(
         else:
             at_end()
 
-    run(settings, RunOptions(), [], Watch(progress=progress))
+    run(settings, RunOptions(), Watch(progress=progress))
 
 
 def slots(path: Path) -> list[int]:

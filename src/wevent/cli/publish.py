@@ -21,7 +21,7 @@ from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import PUBLISHING
 from wevent.publishing.event_stores import open_input
 from wevent.publishing.importing import Difference
-from wevent.publishing.session import RunReport, SourceFactory, Watch, run, settings_files
+from wevent.publishing.session import RunReport, SourceFactory, Watch, run
 from wevent.settings import Settings
 from wevent.settings.values import SECOND_US
 from wevent.streams import SlotClock, Source
@@ -82,8 +82,8 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     usual = 60 * SECOND_US / settings.slot_us if live else 0.0
     told: list[str] = []
     with progress_bar(console, "slots", usual=usual) as show:
-        read, watch = settings_files(config, options["cells"]), _watching(console, show, told)
-        done = run(settings, run_options, read, watch, source_of=_source_of(settings))
+        watch = _watching(console, show, told)
+        done = run(settings, run_options, watch, source_of=_source_of(settings))
     report_run(console, done.summary, settings)
     report_private(console, done.totals, done.malformed)
     if wants_json:

@@ -17,7 +17,7 @@ from wevent.cli.run_reports import report_private, report_run, say
 from wevent.cli.screen import remarks
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import load_settings
-from wevent.publishing.session import Watch, settings_files
+from wevent.publishing.session import Watch
 from wevent.settings import Settings
 from wevent.settings.values import parse_listen
 
@@ -61,7 +61,6 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
         settings,
         service,
         run_options,
-        settings_files(used, options["cells"]),
         watch,
         listening=lambda address: say(console, f"Serving {address} (stop with Ctrl-C)."),
     )

@@ -117,6 +117,8 @@ def load_settings(
         values["journal"] = _read_journal(values["journal"])
     refuse_missing(values, also, framed=framed)
     settings = _parse_settings(values, framed=framed)
+    files = (("the configuration file", config), ("the file of cells", cells_file(values["cells"])))
+    settings = replace(settings, read_from=tuple((kind, Path(file)) for kind, file in files if file is not None))
     return settings if people is None else replace(settings, requirements=None, people=people_of(people, settings))
 
 

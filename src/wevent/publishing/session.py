@@ -5,7 +5,7 @@ The order makes a failed start harmless: nothing is pinned before the first slot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ from wevent.journal import Journal, JournalPlace, PostgresPlace, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import KeptOutput, Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.release_table import ReleaseTable, read_releases
-from wevent.publishing.configuration import PUBLISHING, cells_file, load_settings, read_config
+from wevent.publishing.configuration import PUBLISHING, load_settings
 from wevent.publishing.event_stores import open_input, open_sweeper
 from wevent.publishing.importing import Difference, import_changes
 from wevent.publishing.loop import DueMoments, Progress, Publication, Running, Summary, due_moments
@@ -143,13 +143,12 @@ def publish(
         columns = {**chosen.columns, "time": chosen.slot_column or chosen.time_column}
         chosen = replace(chosen, frame=load_frame(events, [*columns.values()]))
     output = KeptOutput() if events is not None and chosen.out is None else None
-    return run(chosen, options or RunOptions(), settings_files(config, cells), output=output)
+    return run(chosen, options or RunOptions(), output=output)
 
 
 def run(
     settings: Settings,
     options: RunOptions,
-    read: Iterable[tuple[str, Path]],
     watch: Watch | None = None,
     output: Output | None = None,
     source_of: SourceFactory = open_input,
@@ -161,7 +160,6 @@ def run(
 
     Args:
         settings, options, watch: of the stream, of the run, and callbacks.
-        read: files that the settings were read from, and what each is: releases must not go there.
         output: where releases go; None: where the settings say.
         source_of: where events come from; the settings say, unless a service receives them.
         enrolling: whether people may choose a level while it runs: levels are then offered in any case, and all of them
@@ -188,7 +186,7 @@ def run(
         try:
             with stop.at_once():
                 settings, clock, last, wanted, terms = resolve(journal, settings, options, enrolling=enrolling)
-                refuse_same_file(settings.out, _own_files(journal, settings, read))
+                refuse_same_file(settings.out, _own_files(journal, settings))
                 source = source_of(settings, clock, last)
         except Stopped:
             return RunReport(Summary(known + 1, known, 0, interrupted=True), None, Rejections().totals(), [], place)
@@ -255,13 +253,6 @@ def run(
     return RunReport(summary, imported, source.totals(), source.first_malformed(), place)
 
 
-def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:
-    """Return the files that settings are read from, and what each is."""
-    cells = cells if cells is not None or config is None else read_config(config).get("cells")
-    files = [("the configuration file", config), ("the file of cells", cells_file(cells))]
-    return [(kind, Path(file)) for kind, file in files if file is not None]
-
-
 def _paths(events: Any) -> tuple[str, ...]:
     paths = (events,) if isinstance(events, (str, Path)) else events
     if not isinstance(paths, (list, tuple)) or not paths or not all(isinstance(path, (str, Path)) for path in paths):
@@ -276,10 +267,10 @@ def _paths(events: Any) -> tuple[str, ...]:
     return tuple(map(str, paths))
 
 
-def _own_files(journal: Journal, settings: Settings, read: Iterable[tuple[str, Path]]) -> list[tuple[str, Path]]:
+def _own_files(journal: Journal, settings: Settings) -> list[tuple[str, Path]]:
     """Return every file that a run reads or keeps, and what it is: releases must not go there."""
     inputs = [] if settings.is_live else find_files(settings.inputs)
     files = [("the journal or a file beside it", file) for file in journal.files()]
     files += [("an input", Path(file)) for file in inputs]
     people = [] if settings.requirements is None else [("the requirements file", settings.requirements)]
-    return [*files, *read, *people]
+    return [*files, *settings.read_from, *people]

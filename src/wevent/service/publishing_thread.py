@@ -12,11 +12,10 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from wevent.errors import JournalLocked, JournalUnreachable, ReaderGone, StorageFailed, WeventError
@@ -166,7 +165,7 @@ class PublishingThread(threading.Thread):
     """Publishes events of a service until it is stopped; the only publisher of a journal in a file.
 
     Args:
-        settings, options, read: as of `wevent.publishing.session.run`.
+        settings, options: as of `wevent.publishing.session.run`.
         state: progress of the publisher, which all calls see.
         watch: callbacks.
         over: called when it has ended, in this thread.
@@ -181,7 +180,6 @@ class PublishingThread(threading.Thread):
         self,
         settings: Settings,
         options: RunOptions,
-        read: Iterable[tuple[str, Path]],
         state: PublisherState,
         *,
         watch: Watch,
@@ -189,7 +187,7 @@ class PublishingThread(threading.Thread):
         waits: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name="publisher", daemon=True)
-        self._settings, self._options, self._read = settings, options, list(read)
+        self._settings, self._options = settings, options
         self._state, self._watch, self._over, self._waits = state, watch, over, waits
         self._stopping, self._ended = threading.Event(), threading.Event()
         self._source: LiveSource | None = None
@@ -240,7 +238,7 @@ class PublishingThread(threading.Thread):
         watch = replace(self._watch, begun=self._begun, committed=committed, progress=self._progress)
         output = KeptOutput() if self._settings.out is None else None
         try:
-            return run(self._settings, self._options, self._read, watch, output, opened, enrolling=True)
+            return run(self._settings, self._options, watch, output, opened, enrolling=True)
         finally:
             if self._source is not None:
                 self._totals.update(self._source.totals())

@@ -10,10 +10,9 @@ import logging
 import resource
 import signal
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -60,14 +59,13 @@ def serve(
     settings: Settings,
     service: ServiceSettings,
     options: RunOptions,
-    read: Iterable[tuple[str, Path]],
     watch: Watch,
     listening: Callable[[str], None],
 ) -> RunReport:
     """Serve until SIGINT or SIGTERM; in the main thread.
 
     Args:
-        settings, options, read: as of `wevent.publishing.session.run`.
+        settings, options: as of `wevent.publishing.session.run`.
         service: settings of the service.
         watch: callbacks for the operator.
         listening: called with the address, once the service listens there.
@@ -86,7 +84,7 @@ def serve(
         context = ServiceContext(service, settings.journal, state, settings.requirements_columns)
         with ForcedShutdown(context.journal) as shutdown, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             process = _Process(context, watch, listening, bound, shutdown)
-            return runner.run(process.run(settings, options, list(read)))
+            return runner.run(process.run(settings, options))
     finally:
         bound.close()
 
@@ -115,7 +113,7 @@ class _Process:
         self._begun, self._stop = asyncio.Event(), asyncio.Event()
         self._ready, self._done = asyncio.Event(), asyncio.Event()  # to answer calls; to stop, or with the last slot
 
-    async def run(self, settings: Settings, options: RunOptions, read: list[tuple[str, Path]]) -> RunReport:
+    async def run(self, settings: Settings, options: RunOptions) -> RunReport:
         """Start the publisher, serve while it runs or releases are read, end both."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -128,7 +126,7 @@ class _Process:
         begun, over, waits = setting(self._begun, self._ready), setting(self._ready, self._done), setting(self._ready)
         watch = replace(self._watch, begun=begun, progress=lambda slot, last: feed.wake(slot))
         kind = ReplicaThread if isinstance(self._context.journal, PostgresPlace) else PublishingThread
-        publisher = kind(settings, options, read, state, watch=watch, over=over, waits=waits)
+        publisher = kind(settings, options, state, watch=watch, over=over, waits=waits)
         publisher.start()
         try:
             await self._ready.wait()

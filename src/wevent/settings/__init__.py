@@ -135,6 +135,7 @@ class Settings(Options, StreamSettings):
     people: Requirements | None = None  # requirements in memory, instead of a file
     days: tuple[date, ...] | None = None  # days of the calendar; their slots are known with the clock
     notes: tuple[str, ...] = ()  # a sentence for each setting whose meaning is not obvious
+    read_from: tuple[tuple[str, Path], ...] = ()  # files that these settings come from, and what each is
     said: frozenset[str] = frozenset()  # keys with an explicit value; the others have the pinned value, or the default
 
 

@@ -6,7 +6,7 @@ The loop and the journal are those of `wevent publish`, in a thread of the drive
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -26,7 +26,7 @@ from wevent.journal import PostgresPlace, is_begun, open_journal
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import in_memory, load_settings, people_of
 from wevent.publishing.loop import DueMoments
-from wevent.publishing.session import Moment, RunReport, Watch, run, settings_files
+from wevent.publishing.session import Moment, RunReport, Watch, run
 from wevent.settings import RunOptions, Settings
 from wevent.settings.values import SECOND_US, parse_length
 from wevent.spark.batch_source import SparkSource, take_rows
@@ -107,8 +107,7 @@ def publish(
         )
     kept = Checkpoint(session, str(checkpoint))
     chosen = _going_on(chosen, kept)
-    read = settings_files(config, cells)
-    loop = LoopThread(stream, every_us, kept, chosen, options or RunOptions(), read)
+    loop = LoopThread(stream, every_us, kept, chosen, options or RunOptions())
     return SparkPublication(loop.begin(), loop, kept)
 
 
@@ -165,11 +164,10 @@ class LoopThread(InheritableThread):
         checkpoint: Checkpoint,
         settings: Settings,
         options: RunOptions,
-        read: Iterable[tuple[str, Path]],
     ) -> None:
         super().__init__(target=self._publish, name="wevent publisher", daemon=True)
         self._stream, self._every_us, self._checkpoint = stream, every_us, checkpoint
-        self._settings, self._options, self._read = settings, options, read
+        self._settings, self._options = settings, options
         self._ready = threading.Event()
         self.counter: ClassCounter | None = None
         self.source: SparkSource | None = None
@@ -204,7 +202,7 @@ class LoopThread(InheritableThread):
         watch = Watch(begun=lambda first, last: self._start_query())
         due_of = partial(moments_of, self._every_us)
         try:
-            self.report = run(self._settings, self._options, self._read, watch, output, self._open, due_of=due_of)
+            self.report = run(self._settings, self._options, watch, output, self._open, due_of=due_of)
         except BaseException as error:  # noqa: BLE001
             self.error = error
         try:

@@ -23,7 +23,7 @@ def settings(folder: Path, **options: object) -> Settings:
 
 
 def publish(chosen: Settings, end: int, *, enrolling: bool = True) -> None:
-    run(chosen, RunOptions(), [], None, KeptOutput(), lambda *_: SyntheticSource(end, cells=2), enrolling=enrolling)
+    run(chosen, RunOptions(), None, KeptOutput(), lambda *_: SyntheticSource(end, cells=2), enrolling=enrolling)
 
 
 def test_nobody_has_to_be_there_and_every_level_is_declared(tmp_path: Path) -> None:

@@ -32,4 +32,4 @@ def test_a_signal_while_the_journal_is_opened_asks_for_a_forced_end(monkeypatch:
     monkeypatch.setattr(session, "open_journal", open_journal)
     settings: Any = SimpleNamespace(journal=Path("run.journal"))
     with pytest.raises(Answered):
-        session.run(settings, RunOptions(), [])
+        session.run(settings, RunOptions())
