@@ -97,7 +97,7 @@ def synthetic(repeats: int = 10) -> None:
         for repeat in range(repeats):
             counts, sizes = hard_streams.synthetic(kind, users=10_000, slots=1000, classes=9, seed=SEED + repeat)
             for name, done in runs.items():
-                options = {"unbiased": False} if name.endswith("weighted") else {}
+                options = {"class_weights": "budget"} if name.endswith("weighted") else {}
                 done.append(Run(name.split()[0], counts, sizes, hard_streams.NINE, SEED + repeat, **options))
         secure = Run("pft", counts, sizes, hard_streams.NINE, None)
         error = {name: float(np.mean([run.error for run in done])) for name, done in runs.items()}

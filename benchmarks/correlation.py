@@ -15,9 +15,9 @@ from benchmarks.correlated_streams import INDEPENDENT, PEOPLE, Case, correlated
 
 TUNED, UNSEEN = (100, 101), (300, 301)
 FORMS: dict[str, dict[str, Any]] = {
-    "weighted": {"unbiased": False},
-    "unbiased": {"unbiased": True},
-    "default": {"unbiased": None},
+    "weighted": {"class_weights": "budget"},
+    "unbiased": {"class_weights": "equal"},
+    "default": {"class_weights": None},
 }
 LIMIT, COVERAGE = 1.15, 0.92  # what the default is held to
 PLAIN = ("weighted", "unbiased")  # what the default is compared with: the better of these

@@ -102,8 +102,8 @@ def cases() -> Iterator[Case]:
         yield invented(kind)
     for kind in ("holiday", "weekends"):
         yield invented(kind, off=True, label=f"{kind}, calendar")
-    yield invented("city", label="city, unbiased", plain={"unbiased": True}, seeds=SEEDS[:1])
-    yield invented("city", label="city, anchors", plain={"unbiased": None, "anchors": True}, seeds=SEEDS[:1])
+    yield invented("city", label="city, unbiased", plain={"class_weights": "equal"}, seeds=SEEDS[:1])
+    yield invented("city", label="city, anchors", plain={"class_weights": "calibrated"}, seeds=SEEDS[:1])
     yield from recorded()
     for kind in ("city", "own hours"):
         yield invented(kind, label=f"wrong cycle: {kind}, 250 instead of 288", cycle=250.0)._replace(days=None)
@@ -122,7 +122,7 @@ def measure(case: Case) -> tuple[Any, Any, float, float]:
         counts, sizes = case.counts(seed)
         for kind, told in enumerate(({}, {"seasonality": case.cycle, "special_days": case.calendar})):
             runs[kind].append(
-                Run("pft", counts, sizes, hard_streams.NINE, seed, **({"unbiased": False} | case.plain), **told)
+                Run("pft", counts, sizes, hard_streams.NINE, seed, **({"class_weights": "budget"} | case.plain), **told)
             )
     plain, told = (np.mean([run.slot_errors for run in done], axis=0) for done in runs)
     covered = [float(np.mean([run.coverage for run in done])) for done in runs]

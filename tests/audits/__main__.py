@@ -30,7 +30,7 @@ QUICK = 600  # runs of a clean quick audit
 PARTS = ("audits", "outside", "clean")
 _CENTRAL: tuple[dict[str, Any], ...] = ({}, {"neighbours": "replace"}, {"max_cells_per_user": 2}, {"nonnegative": True})
 _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
-    "pft": (*_CENTRAL, {"unbiased": True}, {"unbiased": False}, {"seasonality": (4.0,)}),
+    "pft": (*_CENTRAL, {"class_weights": "equal"}, {"class_weights": "budget"}, {"seasonality": (4.0,)}),
     "pbd": (*_CENTRAL, {"refund": True}, {"estimator": "weighting"}, {"smoothing": "filter"}),
     "pba": (*_CENTRAL, {"refund": True}, {"estimator": "weighting"}, {"smoothing": "filter"}),
     "bd": (*_CENTRAL, {"threshold": "std"}, {"refund": True}),

@@ -11,7 +11,7 @@ from wevent.core.estimators import Sampling
 from wevent.core.filter import Hold
 from wevent.core.mechanism import Idle, Mechanism
 from wevent.core.registry import BUILT_IN
-from wevent.core.settings import Options
+from wevent.core.settings import ClassWeights, Options
 
 
 class EverySecond:
@@ -35,11 +35,11 @@ OWN = Mechanism(
 )
 
 
-def _without_anchors(name: str, *, unbiased: bool) -> Mechanism:
-    """`pft` as `unbiased` has it."""
+def _with_weights(name: str, weights: ClassWeights) -> Mechanism:
+    """`pft` with these weights of classes."""
 
     def chosen(options: Options) -> Options:
-        return replace(options, anchors=False, unbiased=unbiased)
+        return replace(options, class_weights=weights)
 
     row = BUILT_IN["pft"]
     return replace(
@@ -51,7 +51,7 @@ def _without_anchors(name: str, *, unbiased: bool) -> Mechanism:
     )
 
 
-ALIKE, WEIGHTED = _without_anchors("pft-alike", unbiased=True), _without_anchors("pft-weighted", unbiased=False)
+ALIKE, WEIGHTED = _with_weights("pft-alike", "equal"), _with_weights("pft-weighted", "budget")
 
 
 CYCLIC = replace(

@@ -98,7 +98,7 @@ class TestTheRunner:
             compare(block, "x", "a 1.5\n…\nb 7", "a 22\nc 1\n")
 
     def test_how_far_a_busy_machine_is_does_not_matter(self) -> None:
-        compare(self.block(""), "x", "one\ntwo", "one\npft:weighted: 19 of 33 runs done\ntwo\n")
+        compare(self.block(""), "x", "one\ntwo", "one\npft:budget: 19 of 33 runs done\ntwo\n")
         with pytest.raises(Failed):
             compare(self.block(""), "x", "one\ntwo", "one\nthree\ntwo\n")
 

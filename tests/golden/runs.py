@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from decimal import Decimal
 from pathlib import Path
@@ -24,7 +23,7 @@ from wevent.streams import FileSource, SlotClock, Source
 SLOTS, HALF, CELLS = 40, 20, 5
 VARIANTS: dict[str, dict[str, Any]] = {
     **{name: {"mechanism": name} for name in mechanisms()},
-    "pft": {"mechanism": "pft", "unbiased": False},
+    "pft": {"mechanism": "pft", "class_weights": "budget"},
     "pbd replace": {"mechanism": "pbd", "neighbours": "replace", "known_total": 600},
     "pba refund": {"mechanism": "pba", "refund": True, "max_cells_per_user": 2},
     "ba std": {"mechanism": "ba", "threshold": "std"},
@@ -34,12 +33,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "smoothing": "filter",
         "round": True,
     },
-    "pft unbiased": {"mechanism": "pft", "unbiased": True},
-    "pft nonnegative": {"mechanism": "pft", "unbiased": True, "nonnegative": True},
-    "pft anchors": {"mechanism": "pft", "anchors": True},
+    "pft unbiased": {"mechanism": "pft", "class_weights": "equal"},
+    "pft nonnegative": {"mechanism": "pft", "class_weights": "equal", "nonnegative": True},
+    "pft anchors": {"mechanism": "pft", "class_weights": "calibrated"},
     "pft cycle": {
         "mechanism": "pft",
-        "unbiased": False,
+        "class_weights": "budget",
         "seasonality": 12.0,
         "special_days": (13, 25),
     },
@@ -50,10 +49,10 @@ KINDS = {"fresh": "published", "repeated": "repeated", "estimated": "repeated", 
 JOURNALS = {name: VARIANTS[name] for name in ("pbd", "pba refund", "bd", "pft", "pbd filter", "lbu", "sample")}
 
 
-def library_run(variant: str) -> dict[str, Any]:
-    """Forty slots through `Publisher`; the population changes in slot 11; the state after slot 20."""
+def library_run(variant: str) -> list[dict[str, Any]]:
+    """Forty slots through `Publisher`; the population changes in slot 11; restored from its state after slot 20."""
     publisher = Publisher(_population(), CELLS, noise=SeededNoise(7), **VARIANTS[variant])
-    releases, state = [], b""
+    releases = []
     for slot in range(1, SLOTS + 1):
         if slot == 11:
             publisher.update(
@@ -61,14 +60,8 @@ def library_run(variant: str) -> dict[str, Any]:
             )
         releases.append(publisher.step(_counts(slot, publisher.population)))
         if slot == HALF:
-            state = publisher.state()
-    return {"state": base64.b64encode(state).decode(), "releases": [_plain(release) for release in releases]}
-
-
-def continued_run(state: str) -> list[dict[str, Any]]:
-    """The second half of `library_run`, from its stored state."""
-    publisher = Publisher.restore(base64.b64decode(state))
-    return [_plain(publisher.step(_counts(slot, publisher.population))) for slot in range(HALF + 1, SLOTS + 1)]
+            publisher = Publisher.restore(publisher.state())
+    return [_plain(release) for release in releases]
 
 
 def journal_run(variant: str, way: str, folder: Path) -> dict[str, Any]:

@@ -66,8 +66,8 @@ def options(draw: st.DrawFn, mechanism: str, users: int, cells: int) -> dict[str
     chosen |= {"refund": draw(st.booleans()), "max_cells_per_user": draw(st.integers(1, min(cells, 2)))}
     if mechanism == "pft":
         cycle = draw(st.sampled_from([(), (3.0,), (7.5, 24.0)]))
-        alike = draw(st.sampled_from([None, None, True, False]))  # None: with anchors, its own
-        return chosen | {"unbiased": alike, "seasonality": cycle, "special_days": (4, 9) if cycle else ()}
+        weights = draw(st.sampled_from([None, "calibrated", "equal", "budget"]))
+        return chosen | {"class_weights": weights, "seasonality": cycle, "special_days": (4, 9) if cycle else ()}
     return chosen | {
         "estimator": draw(st.sampled_from(["sampling", "weighting"])),
         "smoothing": draw(st.sampled_from(["hold", "filter", "filter"])),

@@ -23,7 +23,7 @@ ODD = [
 ]
 MECHANISMS: dict[str, tuple[dict[str, Any], int, int]] = {  # options, slots, seeds
     "pft": ({}, 120, 4),
-    "pft, budget weights": ({"anchors": False, "unbiased": False}, 120, 4),
+    "pft, budget weights": ({"class_weights": "budget"}, 120, 4),
     "pbu": ({}, 30, 8),
     "pbd": ({}, 60, 16),
     "pba": ({}, 120, 8),

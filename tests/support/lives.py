@@ -220,12 +220,9 @@ class Life:
     def _mechanism(self) -> dict[str, Any]:
         """A mechanism; of `pft` with what it does by default, or with a cycle."""
         mechanism = str(self.chance.choice(MECHANISMS))
-        anchored = mechanism == "pft"
-        return {
-            "mechanism": mechanism,
-            "anchors": anchored,
-            "seasonality": (6.0,) if anchored and self.epochs % 2 else (),
-        }
+        if mechanism != "pft":
+            return {"mechanism": mechanism, "class_weights": None, "seasonality": ()}
+        return {"mechanism": "pft", "class_weights": "calibrated", "seasonality": (6.0,) if self.epochs % 2 else ()}
 
     def _epoch(self) -> None:
         """Other settings; some requirements come, and some go."""

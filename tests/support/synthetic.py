@@ -60,8 +60,6 @@ class SyntheticSource(QuietSource):
 def make_terms(**changes: Any) -> Terms:
     fields: dict[str, Any] = {
         "mechanism": "pbd",
-        "unbiased": False,
-        "anchors": False,
         "stream": "test",
         "origin_us": 0,
         "length_us": MINUTE_US,

@@ -48,7 +48,7 @@ def _flag(key: str, kind: Kind, *, once: bool = False) -> Callable[[Command], Co
     """
     name, facts = f"--{key.replace('_', '-')}", dict[str, Any]()
     if kind.type is bool and not once:
-        name, facts = f"{name}/--{kind.off}", {"default": None}
+        name, facts = f"{name}/--no-{key.replace('_', '-')}", {"default": None}
     elif kind.type is bool:
         facts = {"is_flag": True}
     elif kind.choices:

@@ -47,18 +47,18 @@ _sampling, _hold = _estimator("sampling"), _smoother("hold")
 
 
 def _tracking(declared: tuple[Requirement, ...], options: Options) -> Policy:
-    if options.anchors:
+    if options.class_weights == "calibrated":
         return Anchoring(AnchoredFilter(_bank(options)).outlook, sensitivity=options.sensitivity)
-    alike = options.unbiased is not False  # its own, see `wevent.core.suitability.complete`
-    return Tracking(Filter(_bank(options)).outlook, unbiased=alike, sensitivity=options.sensitivity)
+    equal = options.class_weights == "equal"
+    return Tracking(Filter(_bank(options)).outlook, unbiased=equal, sensitivity=options.sensitivity)
 
 
 def _one_or_two_sums(options: Options) -> Estimator:
-    return TwoSums() if options.anchors else Weighting()
+    return TwoSums() if options.class_weights == "calibrated" else Weighting()
 
 
 def _with_offsets_or_without(options: Options) -> Smoother:
-    return AnchoredFilter(_bank(options)) if options.anchors else Filter(_bank(options))
+    return AnchoredFilter(_bank(options)) if options.class_weights == "calibrated" else Filter(_bank(options))
 
 
 def _randomized(options: Options) -> Randomized:

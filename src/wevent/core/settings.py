@@ -21,6 +21,7 @@ ThresholdRule = Literal["error", "scale", "std"]
 ThresholdName = Literal["scale", "std"]
 EstimatorName = Literal["sampling", "weighting"]
 SmoothingName = Literal["hold", "filter"]
+ClassWeights = Literal["calibrated", "equal", "budget"]
 
 _SHOWN = 8  # of several numbers, in a message
 
@@ -34,7 +35,6 @@ class Kind:
         key: its name for users; empty if it is the name of the field.
         form: the values in words; empty if the other attributes tell them.
         shown: the default in words; empty if there is none.
-        off: name of the flag that turns a switch off.
         least, most: the range of a number.
         many: maximum length of a tuple.
         permanent: whether it stays for the life of a journal.
@@ -50,7 +50,6 @@ class Kind:
     key: str = ""
     form: str = ""
     shown: str = ""
-    off: str = ""
     least: int = 0
     most: int | None = None
     many: int = 1
@@ -131,10 +130,9 @@ class Options:
         threshold: for `bd` and `ba`: "scale" (their default) publishes above Δ/e, "std" above √2·Δ/e.
         estimator: "sampling" or "weighting" instead of the mechanism's own; not for local mechanisms.
         smoothing: "hold" or "filter" instead of the mechanism's own; not for local mechanisms.
-        anchors: for `pft`: weigh classes by their budgets, and now and then alike: the difference shows what the former
-            is off by where requirement and cell are correlated. Its own, unless `unbiased` is said.
-        unbiased: for `pft`: weigh all classes alike in every release (True), or by their budgets in every release (False),
-            which is wrong where requirement and cell are correlated.
+        class_weights: for `pft`: "calibrated" (its default) weighs classes by their budgets and corrects the bias with
+            periodic equal-weight measurements; "equal" weighs all classes alike in every release; "budget" weighs by
+            budgets in every release, which is wrong where requirement and cell are correlated.
         seasonality: for `pft`: slots of the periods to learn, such as those of a day (one number, or several; 14.4 is one).
         special_days: with seasonality: the slots with which days of another kind begin and end, in turns (such as holidays):
             these days are learnt apart.
@@ -156,18 +154,11 @@ class Options:
     smoothing: SmoothingName | None = setting(
         None, "Smoother of releases.", of_mechanism=True, shown="the mechanism's own"
     )
-    anchors: bool | None = setting(
+    class_weights: ClassWeights | None = setting(
         None,
-        "For pft: weight classes by budget and correct the bias with periodic equal-weight measurements.",
+        "For pft: weights of classes, by budget and calibrated, always equal, or always by budget.",
         of_mechanism=True,
-        shown="the mechanism's own",
-    )
-    unbiased: bool | None = setting(
-        None,
-        "For pft: always weight classes equally, or always by budget, which is wrong if requirement and cell correlate.",
-        of_mechanism=True,
-        off="weighted",
-        shown="the mechanism's own",
+        shown="calibrated",
     )
     seasonality: tuple[float, ...] = setting(
         (),
@@ -267,7 +258,6 @@ def _complete(entry: Field[Any], annotation: Any) -> Kind:
         field=entry.name,
         key=kind.key or entry.name,
         shown=kind.shown or (default.lower() if plain is bool else default),
-        off=kind.off or f"no-{entry.name.replace('_', '-')}",
         type=str if choices else plain,
         choices=choices,
         optional=len(parts) > 1,

@@ -42,12 +42,9 @@ def check_options(row: Mechanism, options: Options) -> None:
             getattr(options, wrong),
             "Leave it out: the mechanism always weighs and filters.",
         )
-    if options.unbiased and not row.tracks:
-        raise _refuse("unbiased", f"Option unbiased does not apply to {row.name}.", True, "Leave it out, or use pft.")
-    if options.anchors and not row.tracks:
-        raise _refuse("anchors", f"Option anchors does not apply to {row.name}.", True, "Leave it out, or use pft.")
-    if options.anchors and options.unbiased:
-        raise _refuse("anchors", "Options anchors and unbiased exclude each other.", True, "Choose one.")
+    if options.class_weights is not None and not row.tracks:
+        problem = f"Option class_weights does not apply to {row.name}."
+        raise _refuse("class_weights", problem, options.class_weights, "Leave it out, or use pft.")
     if options.seasonality and not row.tracks:
         raise _refuse(
             "seasonality",
@@ -79,16 +76,8 @@ def check_options(row: Mechanism, options: Options) -> None:
 
 
 def complete(row: Mechanism, options: Options) -> Options:
-    """Return the options with the values of `anchors` and `unbiased`, which are stored.
-
-    All that track use anchors, unless one of the two says how classes count.
-    """
-    anchors, alike = options.anchors, options.unbiased
-    if anchors is None:
-        anchors = row.tracks and alike is None
-    if alike is None:
-        alike = row.tracks and not anchors
-    return replace(options, anchors=anchors, unbiased=alike)
+    """Return the options with the default of `class_weights`, which is stored."""
+    return replace(options, class_weights="calibrated") if row.tracks and options.class_weights is None else options
 
 
 def check_reach(

@@ -1,4 +1,4 @@
-"""Mechanisms as experiments name them: `pbd`; with options of their own `ba:std`, `pft:weighted`, `pbd:refund:weighting`."""
+"""Mechanisms as experiments name them: `pbd`; with options of their own `ba:std`, `pft:budget`, `pbd:refund:weighting`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPTIONS = tuple(name for name in option_kinds() if name != "mechanism")
 _WORDS: Mapping[str, tuple[str, Any]] = {
     word: (name, word == name if kind.type is bool else word)
     for name, kind in option_kinds().items()
-    for word in ((name, kind.off) if kind.type is bool else kind.choices)
+    for word in ((name, f"no-{name}") if kind.type is bool else kind.choices)
 }
 
 

@@ -157,7 +157,7 @@ def preview_changes(
 def strictest_sentences(options: Options, sizes: Mapping[Key, int]) -> list[str]:
     """Return a warning if a few users set the noise for all: mechanisms with one budget or equal weights (spec 8, 11)."""
     shared = find_mechanism(options.mechanism).shared_budget
-    if not sizes or not (shared or options.unbiased):
+    if not sizes or not (shared or options.class_weights == "equal"):
         return []
     windows, epsilons = np.array(list(sizes), dtype=np.int64).T
     users = np.array(list(sizes.values()), dtype=np.int64)

@@ -32,7 +32,6 @@ from wevent.streams import SlotClock, declared_clock
 from wevent.streams.requirements_file import Requirements
 
 _KEPT = ("stream", "unknown_users")  # besides the options
-_ONE_CHOICE = frozenset(("anchors", "unbiased"))  # class weights: an explicit value of either resets both
 
 
 class ResolvedRun(NamedTuple):
@@ -198,8 +197,6 @@ def _complete(settings: Settings, pinned: Terms | None, *, enrolling: bool) -> S
         return settings
     other = "mechanism" in settings.said and settings.mechanism != pinned.mechanism
     kept = [name for name, kind in option_kinds().items() if not (other and kind.of_mechanism)]
-    if settings.said & _ONE_CHOICE:
-        kept = [name for name in kept if name not in _ONE_CHOICE]
     return replace(settings, **{name: getattr(pinned, name) for name in (*kept, *_KEPT) if name not in settings.said})
 
 

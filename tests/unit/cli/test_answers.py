@@ -21,7 +21,7 @@ NOISE = ("--repeats", "2", "--slots", "30")
 COMMANDS = {
     "verify": ("verify", "run.journal"),
     "compare": ("compare", "--users", "200", "--mechanisms", "pbu,uniform", "--stream", "log", *NOISE),
-    "compare left out": ("compare", "--users", "200", "--unbiased", "--stream", "log", *NOISE),
+    "compare left out": ("compare", "--users", "200", "--class-weights", "equal", "--stream", "log", *NOISE),
     "check": ("check", *arguments_through(10)),
     "doctor": ("doctor",),
     "levels": ("levels", "run.journal"),

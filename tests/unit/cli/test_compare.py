@@ -80,7 +80,7 @@ def test_every_option_of_the_publisher_changes_the_figures(flags):
 
 
 def test_mechanisms_that_do_not_take_an_option_are_named():
-    result = run("--unbiased", "--json", "--repeats", "1")
+    result = run("--class-weights", "equal", "--json", "--repeats", "1")
     assert [row["mechanism"] for row in json.loads(result.stdout)["mechanisms"]] == ["pft"]
     shown = run("--threshold", "std", "--repeats", "1").stderr
     assert "Left out: pbd. Option threshold does not apply to pbd." in shown

@@ -21,7 +21,8 @@ def test_one_requirement_for_all_is_published_as_without_anchors() -> None:
     """To the bit: same offers, same noise, same estimates; only what is remembered has another shape."""
     random = np.random.default_rng(3)
     mine, plain = (
-        Publisher(ONE, 4, noise=SeededNoise(5), **options) for options in ({"anchors": True}, {"unbiased": True})
+        Publisher(ONE, 4, noise=SeededNoise(5), **options)
+        for options in ({"class_weights": "calibrated"}, {"class_weights": "equal"})
     )
     for slot in range(80):
         counts = random.poisson([[900, 300, 20, 0]]) + (slot > 40) * np.array([[0, 0, 0, 200]])

@@ -26,7 +26,6 @@ def test_the_kinds_are_read_off_the_list() -> None:
     assert not option_kinds()["refund"].permanent
     assert option_kinds()["refund"].of_mechanism
     assert not option_kinds()["nonnegative"].of_mechanism
-    assert (option_kinds()["unbiased"].off, option_kinds()["refund"].off) == ("weighted", "no-refund")
 
 
 @pytest.mark.parametrize("holder", [State, Terms, Settings])
@@ -42,7 +41,7 @@ def test_all_can_be_written_in_a_file_or_as_a_flag() -> None:
 def test_the_statement_says_all_of_them(tmp_path: Any) -> None:
     with make_journal(tmp_path / "j.journal", refund=True) as journal:
         (epoch,) = privacy_statement(journal)["epochs"]
-    said = Options(mechanism="pbd", unbiased=False, refund=True, anchors=False)
+    said = Options(mechanism="pbd", refund=True)
     assert {name: epoch[name] for name in NAMES} == option_values(said)
 
 

@@ -22,10 +22,10 @@ REFUSED = [
     ("pbd", {"smoothing": "wishing"}, "smoothing"),
     ("plbu", {"estimator": "weighting"}, "estimator"),
     ("lbu", {"smoothing": "filter"}, "smoothing"),
-    ("pbd", {"unbiased": True}, "unbiased"),
-    ("pft", {"unbiased": "yes"}, "unbiased"),
-    ("pbd", {"anchors": True}, "anchors"),
-    ("pft", {"anchors": True, "unbiased": True}, "anchors"),
+    ("pbd", {"class_weights": "equal"}, "class_weights"),
+    ("pft", {"class_weights": True}, "class_weights"),
+    ("pbd", {"class_weights": "calibrated"}, "class_weights"),
+    ("pft", {"class_weights": "all"}, "class_weights"),
     ("pbd", {"seasonality": (24.0,)}, "seasonality"),
     ("pft", {"seasonality": (2.5,)}, "seasonality"),
     ("pft", {"seasonality": (1e6 + 1,)}, "seasonality"),
@@ -194,7 +194,7 @@ def test_polish_applies_to_every_mechanism(mechanism: str) -> None:
 @pytest.mark.parametrize("mechanism", ["pft", "pba"])
 def test_options_survive_a_restart(mechanism: str) -> None:
     options = {"nonnegative": True, "round": True, "neighbours": "replace", "known_total": 100}
-    options |= {"unbiased": True} if mechanism == "pft" else {"estimator": "weighting", "smoothing": "filter"}
+    options |= {"class_weights": "equal"} if mechanism == "pft" else {"estimator": "weighting", "smoothing": "filter"}
     publisher = Publisher(POPULATION, 3, mechanism, noise=SeededNoise(4), **options)  # type: ignore[arg-type]
     random = np.random.default_rng(9)
     slots = [random.integers(0, [[13], [20]], size=(2, 3)) for _ in range(40)]

@@ -98,10 +98,8 @@ def test_a_replayed_slot_takes_the_same_way() -> None:
         assert replayed.state() == live.state()
 
 
-@pytest.mark.parametrize(("policy", "unbiased"), [(Tracking, True), (Anchoring, None)])
-def test_a_planner_that_fails_keeps_its_plan(
-    policy: Any, unbiased: bool | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("policy", "weights"), [(Tracking, "equal"), (Anchoring, "calibrated")])
+def test_a_planner_that_fails_keeps_its_plan(policy: Any, weights: str, monkeypatch: pytest.MonkeyPatch) -> None:
     replan, calls = policy.replan, []
 
     def failing(self: Any, ledger: Any, history: Any) -> Any:
@@ -111,7 +109,7 @@ def test_a_planner_that_fails_keeps_its_plan(
         return replan(self, ledger, history)
 
     monkeypatch.setattr(policy, "replan", failing)
-    publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(1), unbiased=unbiased)
+    publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(1), class_weights=weights)
     releases = list(publisher.run([COUNTS] * 12))
     assert len(calls) > 2
     assert all(np.isfinite(release.histogram).all() for release in releases)
@@ -130,7 +128,7 @@ def test_a_state_that_is_not_finite_starts_anew() -> None:
         "calibration",
         "null_sums",
     ):
-        publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(3), unbiased=True)
+        publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(3), class_weights="equal")
         list(publisher.run([COUNTS] * 5))
         getattr(publisher._history.smoothed, name)[:] = np.nan
         releases = list(publisher.run([COUNTS] * 8))
@@ -155,7 +153,7 @@ def test_offsets_that_are_not_finite_start_anew(part: str) -> None:
 
 def test_the_filter_says_when_its_state_is_spoilt() -> None:
     tracker = Filter()
-    publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(3), unbiased=True)
+    publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(3), class_weights="equal")
     publisher.step(COUNTS)
     state = publisher._history.smoothed
     state.jumps[:] = np.inf

@@ -37,7 +37,7 @@ def counts_of(population: Population, slot: int, cells: int = 2) -> np.ndarray:
 
 def publisher_for(population: Population, seed: int = 1, **options: object) -> Publisher:
     """Weighing by budgets unless told otherwise: that is where a policy can go wrong."""
-    return Publisher(population, 2, "pft", noise=SeededNoise(seed), **{"unbiased": False, **options})  # type: ignore[arg-type]
+    return Publisher(population, 2, "pft", noise=SeededNoise(seed), **{"class_weights": "budget", **options})  # type: ignore[arg-type]
 
 
 def spendable(ledger: Ledger, period: int, budgets: np.ndarray, releases: int) -> bool:
@@ -84,7 +84,9 @@ def test_sustainable_of_an_unspent_ledger_is_the_steady_budget() -> None:
 @examples(12)
 @given(
     population=populations,
-    options=st.sampled_from([{"unbiased": False}, {"unbiased": True}, {"anchors": True}, {"seasonality": 12}]),
+    options=st.sampled_from(
+        [{"class_weights": "budget"}, {"class_weights": "equal"}, {"class_weights": "calibrated"}, {"seasonality": 12}]
+    ),
     seed=st.integers(0, 99),
 )
 def test_never_refused_and_no_window_overspent(population: Population, options: dict[str, bool], seed: int) -> None:
@@ -204,7 +206,7 @@ def test_people_come_and_go() -> None:
 
 def test_unbiased_means_equal_budgets_at_every_release() -> None:
     population = Population({Requirement(10, 1): 50, Requirement(40, 2): 900, Requirement(90, "0.3"): 50})
-    publisher = publisher_for(population, unbiased=True)
+    publisher = publisher_for(population, class_weights="equal")
     fresh = [r for r in (publisher.step(counts_of(population, slot)) for slot in range(300)) if r.fresh]
     assert len(fresh) > 3
     assert all(len(set(release.charges.tolist())) == 1 for release in fresh)
@@ -213,7 +215,7 @@ def test_unbiased_means_equal_budgets_at_every_release() -> None:
 
 def test_unbiased_ignores_the_budgets_of_classes_without_members() -> None:
     population = Population({Requirement(10, 1): 50, Requirement(100, "0.001"): 0})
-    charges = publisher_for(population, unbiased=True).step([[20, 30], [0, 0]]).charges.tolist()
+    charges = publisher_for(population, class_weights="equal").step([[20, 30], [0, 0]]).charges.tolist()
     assert charges == [166_666_666, 166_666]
 
 
@@ -263,7 +265,7 @@ def test_many_candidates_are_planned_in_parts(monkeypatch: pytest.MonkeyPatch) -
     for entries in (1, 1 << 18):
         monkeypatch.setattr("wevent.core.tracking._ENTRIES", entries)
         population = Population({Requirement(window, "0.5"): 20 for window in (5, 9, 14)})
-        publisher = publisher_for(population, unbiased=False)
+        publisher = publisher_for(population, class_weights="budget")
         found.append([publisher.step(counts_of(population, slot)).charges.tolist() for slot in range(40)])
     assert found[0] == found[1]
 
@@ -357,7 +359,7 @@ def test_a_second_look_comes_as_soon_as_it_could_show_a_jump(users: int, soonest
 def test_a_period_beyond_every_window_is_kept() -> None:
     """Of a cycle as long as the windows: releases a whole cycle apart would meet one phase of it for ever."""
     population = Population({Requirement(24, 1): 500})
-    publisher = Publisher(population, 4, "pft", noise=SeededNoise(3), seasonality=(24.0,), unbiased=True)
+    publisher = Publisher(population, 4, "pft", noise=SeededNoise(3), seasonality=(24.0,), class_weights="equal")
     gaps = []
     for slot in range(1, 700):
         level = 4 * (1 + 0.9 * np.sin(2 * np.pi * slot / 24))

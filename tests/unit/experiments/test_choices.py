@@ -10,12 +10,12 @@ def test_words_after_a_colon_are_options():
     assert Choice.parse("pbd") == Choice("pbd", "pbd", {})
     assert Choice.parse(" ba:std ") == Choice("ba:std", "ba", {"threshold": "std"})
     assert Choice.parse("pbd:refund:weighting").options == {"refund": True, "estimator": "weighting"}
-    assert Choice.parse("pft:weighted").options == {"unbiased": False}
+    assert Choice.parse("pft:budget").options == {"class_weights": "budget"}
     assert Choice.parse("pbd:no-refund", {"refund": True}).options == {"refund": False}
     assert Choice.parse("bd:std", {"threshold": "scale", "round": True}).options == {"threshold": "std", "round": True}
 
 
-@pytest.mark.parametrize("label", ["pbd:std", "ba:sdt", "lbu:refund", "pft:hold", "pbd:unbiased", "pft:unweighted"])
+@pytest.mark.parametrize("label", ["pbd:std", "ba:sdt", "lbu:refund", "pft:hold", "pbd:equal", "pft:unweighted"])
 def test_words_that_do_not_fit_are_refused(label):
     with pytest.raises(InvalidOption):
         Choice.parse(label)

@@ -30,7 +30,7 @@ OPTIONS = [
     {"threshold": "std"},
     {"estimator": "weighting"},
     {"smoothing": "filter"},
-    {"unbiased": True},
+    {"class_weights": "equal"},
     {"nonnegative": True},
     {"neighbours": "replace", "known_total": 300},
     {"round": True},
@@ -60,11 +60,11 @@ def test_figures_are_those_of_the_publisher_for_every_mechanism_and_option(optio
 
 
 def test_mechanisms_that_do_not_take_an_option_are_left_out_with_the_reason_unless_they_were_named():
-    comparison = compare(STREAM, assigner=ASSIGNER, options={"unbiased": True}, repeats=1, timed_slots=0)
+    comparison = compare(STREAM, assigner=ASSIGNER, options={"class_weights": "equal"}, repeats=1, timed_slots=0)
     assert [row.mechanism for row in comparison.ranked] == ["pft"]
-    assert "unbiased" in comparison.left_out["pbd"]
-    with pytest.raises(InvalidOption, match="unbiased"):
-        compare(STREAM, ["pft", "pbd"], options={"unbiased": True})
+    assert "class_weights" in comparison.left_out["pbd"]
+    with pytest.raises(InvalidOption, match="class_weights"):
+        compare(STREAM, ["pft", "pbd"], options={"class_weights": "equal"})
 
 
 def test_figures_of_a_peer_are_its_own_at_the_strictest_requirement():

@@ -33,8 +33,7 @@ SHOWN = {"length_us": "slot", "origin_us": "start"}  # the names people know
 OTHERS: dict[str, Any] = {
     "estimator": "weighting",
     "smoothing": "filter",
-    "unbiased": True,
-    "anchors": True,
+    "class_weights": "equal",
     "seasonality": (24.0,),
     "special_days": (3, 9),
     "nonnegative": True,

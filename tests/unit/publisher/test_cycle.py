@@ -36,7 +36,7 @@ def error(days: int, **options: Any) -> float:
     return float(np.mean(squares[len(squares) // 2 :]))
 
 
-@pytest.mark.parametrize("form", [{}, {"unbiased": False}, {"anchors": True}])
+@pytest.mark.parametrize("form", [{}, {"class_weights": "budget"}, {"class_weights": "calibrated"}])
 def test_days_that_come_back_are_learnt(form: dict[str, Any]) -> None:
     assert error(10, seasonality=DAY, **form) < 0.5 * error(10, **form)
 

@@ -68,8 +68,7 @@ def test_the_names_of_the_issue() -> None:
 def test_the_default_mechanism_is_pft_with_anchors_and_secure_noise() -> None:
     made = Publisher(POPULATION, cells=100)
     assert made.mechanism == "pft"
-    assert made._options.anchors is True
-    assert made._options.unbiased is False
+    assert made._options.class_weights == "calibrated"
     assert not made.seeded
     assert publisher().seeded
     assert isinstance(made._noise, SecureNoise)

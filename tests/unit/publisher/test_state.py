@@ -115,7 +115,7 @@ def test_a_newer_format_is_refused_by_its_number() -> None:
 
 
 def test_what_a_filter_knew_is_refused_if_it_is_something_else() -> None:
-    tracking = Publisher(POPULATION, ["n", "s"], "pft", anchors=False, noise=SeededNoise(1))
+    tracking = Publisher(POPULATION, ["n", "s"], "pft", class_weights="equal", noise=SeededNoise(1))
     number, fields = msgspec.msgpack.decode(tracking.state()[len(MAGIC) :])
     for smoothed in ([], 7, "x", {}, {"level": [[-1], b""]}):
         fields["smoothed"] = smoothed

@@ -29,7 +29,9 @@ def counts(population: Population, slot: int) -> IntArray:
 @pytest.mark.parametrize("refund", [False, True])
 def test_what_a_journal_stores_rebuilds_the_publisher(refund: bool) -> None:
     """Every measurement goes through the bytes of a record; classes come and go in between."""
-    live, again = (Publisher(PEOPLE, 3, "pft", noise=SeededNoise(4), anchors=True, refund=refund) for _ in range(2))
+    live, again = (
+        Publisher(PEOPLE, 3, "pft", noise=SeededNoise(4), class_weights="calibrated", refund=refund) for _ in range(2)
+    )
     anchors = mains = 0
     for slot in range(150):
         if slot in (60, 100):
@@ -55,7 +57,7 @@ def test_what_a_journal_stores_rebuilds_the_publisher(refund: bool) -> None:
 def test_strict_users_who_gather_are_not_missed() -> None:
     """Weighed by budgets alone the last cell has a fraction of its people, and no error bar says so."""
     errors = {}
-    for name, options in {"anchors": {"anchors": True}, "weighted": {"unbiased": False}}.items():
+    for name, options in {"anchors": {"class_weights": "calibrated"}, "weighted": {"class_weights": "budget"}}.items():
         publisher = Publisher(PEOPLE, 3, "pft", noise=SeededNoise(4), **options)  # type: ignore[arg-type]
         releases = [publisher.step(counts(PEOPLE, slot)) for slot in range(200)]
         truth = np.array([counts(PEOPLE, slot).sum(axis=0) for slot in range(200)])
@@ -66,10 +68,10 @@ def test_strict_users_who_gather_are_not_missed() -> None:
 
 def test_a_journal_with_anchors_resumes_and_is_audited(tmp_path: Path) -> None:
     write_stream(tmp_path)
-    for last, said in ((6, ("--anchors",)), (12, ()), (20, ("--anchors",))):
+    for last, said in ((6, ("--class-weights", "calibrated")), (12, ()), (20, ("--class-weights", "calibrated"))):
         done = publish(tmp_path, last, *said)
         assert done.code == 0, done
-    refused = publish(tmp_path, 22, "--no-anchors")
+    refused = publish(tmp_path, 22, "--class-weights", "budget")
     assert refused.code == 2
-    assert "anchors (True in the journal, False now)" in refused.err
+    assert "class_weights ('calibrated' in the journal, 'budget' now)" in refused.err
     assert call(tmp_path, "verify", "run.journal").code == 0

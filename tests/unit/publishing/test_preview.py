@@ -136,7 +136,7 @@ def test_a_preview_in_plain_types() -> None:
     [
         ({"mechanism": "bd"}, True),
         ({"mechanism": "uniform"}, True),
-        ({"mechanism": "pft", "unbiased": True}, True),
+        ({"mechanism": "pft", "class_weights": "equal"}, True),
         ({"mechanism": "pft"}, False),
         ({"mechanism": "pbd"}, False),
     ],

@@ -37,23 +37,23 @@ def fine(done: Done) -> None:
 
 def test_a_new_journal_is_pft_with_anchors(folder: Path) -> None:
     fine(publish(folder, 3))
-    assert (terms(folder).mechanism, terms(folder).anchors, terms(folder).unbiased) == ("pft", True, False)
+    assert (terms(folder).mechanism, terms(folder).class_weights) == ("pft", "calibrated")
     fine(publish(folder, 5))
 
 
 def test_an_earlier_journal_can_use_anchors_from_an_epoch_on(folder: Path) -> None:
     """Not in another journal, whose epsilons would add up: an epoch keeps every charge."""
-    fine(publish(folder, 3, "--weighted"))
-    fine(publish(folder, 6, "--anchors", "--reconfigure"))
-    assert [epoch["anchors"] for epoch in epochs(folder)] == [False, True]
+    fine(publish(folder, 3, "--class-weights", "budget"))
+    fine(publish(folder, 6, "--class-weights", "calibrated", "--reconfigure"))
+    assert [epoch["class_weights"] for epoch in epochs(folder)] == ["budget", "calibrated"]
     fine(call(folder, "verify", "run.journal"))
 
 
 SAID = {
-    "the former default": (("--mechanism", "pbd"), {"mechanism": "pbd", "unbiased": False}),
-    "weights": (("--weighted",), {"mechanism": "pft", "anchors": False, "unbiased": False}),
-    "all alike": (("--unbiased",), {"mechanism": "pft", "anchors": False, "unbiased": True}),
-    "anchors": (("--anchors",), {"mechanism": "pft", "anchors": True, "unbiased": False}),
+    "the former default": (("--mechanism", "pbd"), {"mechanism": "pbd", "class_weights": None}),
+    "weights": (("--class-weights", "budget"), {"mechanism": "pft", "class_weights": "budget"}),
+    "all alike": (("--class-weights", "equal"), {"mechanism": "pft", "class_weights": "equal"}),
+    "anchors": (("--class-weights", "calibrated"), {"mechanism": "pft", "class_weights": "calibrated"}),
     "a cycle": (("--seasonality", "1h,14.4"), {"seasonality": (60.0, 14.4), "special_days": ()}),
     "a calendar": (
         ("--seasonality", "60", "--special-days", "days.csv"),
@@ -89,8 +89,8 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
     fine(publish(folder, 3, "--nonnegative"))
     for said, named in (
         (("--mechanism", "pbd"), "mechanism ('pft' in the journal, 'pbd' now)"),
-        (("--weighted",), "anchors (True in the journal, False now)"),
-        (("--unbiased",), "anchors (True in the journal, False now), unbiased (False in the journal, True now)"),
+        (("--class-weights", "budget"), "class_weights ('calibrated' in the journal, 'budget' now)"),
+        (("--class-weights", "equal"), "class_weights ('calibrated' in the journal, 'equal' now)"),
         (("--no-nonnegative",), "nonnegative (True in the journal, False now)"),
         (("--seasonality", "1h"), "seasonality (none in the journal, 60 now)"),
         (("--seasonality", "1h,14.4"), "seasonality (none in the journal, 60, 14.4 now)"),
@@ -107,24 +107,24 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
 
 def test_a_file_says_it_too(folder: Path) -> None:
     fine(publish(folder, 3))
-    (folder / "wevent.toml").write_text("unbiased = false\n")
+    (folder / "wevent.toml").write_text('class_weights = "budget"\n')
     refused = publish(folder, 5, "--config", "wevent.toml")
-    assert "anchors (True in the journal, False now)" in refused.err
-    fine(publish(folder, 5, "--config", "wevent.toml", "--anchors"))
+    assert "class_weights ('calibrated' in the journal, 'budget' now)" in refused.err
+    fine(publish(folder, 5, "--config", "wevent.toml", "--class-weights", "calibrated"))
 
 
 def test_another_mechanism_brings_its_own_options_and_leaves_the_rest(folder: Path) -> None:
     fine(publish(folder, 3, "--mechanism", "ba", "--threshold", "std", "--refund", "--nonnegative"))
     fine(publish(folder, 6, "--mechanism", "pft", "--reconfigure"))
     fine(publish(folder, 9, "--mechanism", "pbd", "--reconfigure"))
-    fine(publish(folder, 12, "--mechanism", "pft", "--weighted", "--reconfigure"))
+    fine(publish(folder, 12, "--mechanism", "pft", "--class-weights", "budget", "--reconfigure"))
     fine(publish(folder, 14))
-    wanted = ("mechanism", "threshold", "refund", "anchors", "nonnegative")
+    wanted = ("mechanism", "threshold", "refund", "class_weights", "nonnegative")
     assert [tuple(epoch[name] for name in wanted) for epoch in epochs(folder)] == [
-        ("ba", "std", True, False, True),
-        ("pft", None, False, True, True),
-        ("pbd", None, False, False, True),
-        ("pft", None, False, False, True),
+        ("ba", "std", True, None, True),
+        ("pft", None, False, "calibrated", True),
+        ("pbd", None, False, None, True),
+        ("pft", None, False, "budget", True),
     ]
     fine(call(folder, "verify", "run.journal"))
 

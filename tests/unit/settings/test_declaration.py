@@ -22,7 +22,7 @@ def test_every_key_has_a_help_text(holder: type[Any]) -> None:
 
 def test_the_key_of_a_setting_may_differ_from_its_field() -> None:
     declared = kinds(Settings)
-    assert (declared["slot"].field, declared["grace"].shown, declared["strict"].off) == ("slot_us", "0s", "no-strict")
+    assert (declared["slot"].field, declared["grace"].shown) == ("slot_us", "0s")
     assert "slot_us" not in declared
 
 

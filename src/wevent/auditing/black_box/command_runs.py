@@ -148,7 +148,7 @@ def _as_flags(options: Mapping[str, Any]) -> list[str]:
         if value is None:
             continue
         if kind.type is bool:
-            flags.append(flag if value else f"--{kind.off}")
+            flags.append(flag if value else f"--no-{name.replace('_', '-')}")
         elif isinstance(value, (tuple, list)):
             flags += [flag, ",".join(map(str, value))]
         else:

@@ -56,7 +56,7 @@ def test_a_state_that_is_too_large_for_a_row_is_replayed_instead(
     """A billion bytes are what a row can hold: a stream whose state is larger must not stop for ever at its first one."""
     monkeypatch.setattr(loop, "state_interval", lambda publisher: 16)
     path = tmp_path / "run.journal"
-    make_journal(path, mechanism="pft", anchors=True, seasonality=(24.0,)).close()
+    make_journal(path, mechanism="pft", class_weights="calibrated", seasonality=(24.0,)).close()
     for end, most, replayed in ((20, 20_000, 20), (40, 20_000, 40), (60, 1_000_000, 60 - 57)):
         with SqliteJournal(path, write=True) as journal:
             journal._database.connection.limit(apsw.SQLITE_LIMIT_LENGTH, most)
