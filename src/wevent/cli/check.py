@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from wevent.cli.answers import CheckAnswer, as_json
-from wevent.cli.flags import chosen_settings, setting_flags
+from wevent.cli.flags import chosen_settings, run_flags, setting_flags, take_run_options
 from wevent.cli.plain_signs import without_controls
 from wevent.cli.printing import new_table, print_table
 from wevent.core.requirements import Levels, Requirement
@@ -21,7 +21,6 @@ from wevent.journal.terms import Terms
 from wevent.publishing.configuration import PUBLISHING
 from wevent.publishing.dry_run import DryRun, dry_run
 from wevent.publishing.importing import Difference
-from wevent.settings import RunOptions, Settings
 from wevent.settings.values import SECOND_US, format_time, span_text
 from wevent.streams.rejections import MALFORMED, REJECTED
 
@@ -38,6 +37,7 @@ _DAY_US = 86_400 * SECOND_US
 @click.command("check", epilog="Example: wevent check wevent.toml")
 @click.argument("inputs", metavar="[CONFIG | EVENTS...]", nargs=-1)
 @setting_flags
+@run_flags
 @click.option("--json", "wants_json", is_flag=True, help="Print everything as JSON; as private as the rest.")
 def command(inputs: tuple[str, ...], config: Path | None, wants_json: bool, **options: Any) -> None:
     """Read the inputs as publishing would, and say what it would meet; nothing is spent, drawn or written.
@@ -47,13 +47,9 @@ def command(inputs: tuple[str, ...], config: Path | None, wants_json: bool, **op
     """
     if config is None and len(inputs) == 1 and inputs[0].endswith(".toml"):
         config, inputs = Path(inputs[0]), ()
+    run_options = take_run_options(options)
     settings, _ = chosen_settings(config, {**options, "inputs": inputs or None}, PUBLISHING[1:])
-    show_check(settings, RunOptions(), wants_json=wants_json)
-
-
-def show_check(settings: Settings, options: RunOptions, *, wants_json: bool = False) -> None:
-    """Print what publishing under these settings would meet."""
-    found = dry_run(settings, options)
+    found = dry_run(settings, run_options)
     facts = _facts(found)
     answer = msgspec.convert(facts, CheckAnswer)
     if wants_json:

@@ -49,13 +49,10 @@ _STRICT = (
 @setting_flags
 @run_flags
 @click.option(
-    "--check", is_flag=True, help="Only say what publishing would meet, as `wevent check` does; spend nothing."
-)
-@click.option(
     "--log", type=Word("debug", "info", "warning"), help="How much to log, warning unless told; wins over --verbose."
 )
 @click.option("--json", is_flag=True, help="Print what the run came to as a line of JSON; releases must go to a file.")
-def command(events: tuple[str, ...], config: Path | None, check: bool, **options: Any) -> None:
+def command(events: tuple[str, ...], config: Path | None, **options: Any) -> None:
     """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
 
     Run the same command again after a crash or with more events: it resumes where it stopped and never draws a slot
@@ -64,13 +61,7 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     log_to_standard_error(options.pop("log"))
     run_options = take_run_options(options)
     wants_json = options.pop("json")
-    needed = [key for key in PUBLISHING if key != "journal" or not check]
-    settings, config = chosen_settings(config, {**options, "inputs": events or None}, needed)
-    if check:
-        from wevent.cli.check import show_check  # simulation comes with it, which publishing does without
-
-        show_check(settings, run_options, wants_json=wants_json)
-        return
+    settings, _ = chosen_settings(config, {**options, "inputs": events or None}, PUBLISHING)
     if wants_json:
         _refuse_mixing(settings)
     console = remarks(silent=wants_json)

@@ -46,12 +46,11 @@ class DryRun:
     hints: list[str]  # sentences about likely mistakes
 
 
-def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
+def dry_run(settings: Settings, options: RunOptions) -> DryRun:
     """Read everything as publishing would. Charge, draw and store nothing.
 
     Settings that publishing would refuse are refused; a journal need not be named. No event can cause an error.
     """
-    options = options or RunOptions()
     with ExitStack() as stack:
         journal = _open(settings, options)
         if journal is not None:

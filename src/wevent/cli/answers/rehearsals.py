@@ -127,7 +127,7 @@ class CheckedError(Answer):
 
 
 class CheckAnswer(Answer):
-    """`wevent check --json` and `wevent publish --check --json`; for the operator, not to be published.
+    """`wevent check --json`; for the operator, not to be published.
 
     Attributes:
         private: a sentence that says so.
