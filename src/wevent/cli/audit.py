@@ -182,7 +182,7 @@ def _cells(row: ShownAnswer) -> list[str]:
 
 def _draw(console: Console, answer: AuditAnswer, path: Path) -> bool:
     def paint(_: object) -> None:
-        from wevent.drawing.audit_figure import ShownLoss, draw_audit
+        from wevent.plotting.audit_figure import ShownLoss, draw_audit
 
         rows = [
             ShownLoss(

@@ -42,20 +42,17 @@ PAGE = _FileNamed("a page", ".html", ".htm")
 TABLE = _FileNamed("a table", ".parquet", ".csv")
 
 
-def require_matplotlib() -> None:
-    """For commands whose result is pictures: better now than after hours.
+def require(package: str) -> None:
+    """Refuse to begin without the package that draws the result.
 
     Raises:
-        InvalidOption: if it is not installed.
+        InvalidOption: if it cannot be imported.
     """
     try:
-        importlib.import_module("wevent.drawing.canvas")
+        importlib.import_module(package)
     except ImportError:
         raise InvalidOption(
-            "matplotlib for the figures",
-            "an installation without it",
-            "Run pip install 'wevent[experiments]'.",
-            option="figures",
+            f"{package} is not installed.", "Run pip install 'wevent[experiments]'.", option="out"
         ) from None
 
 

@@ -9,15 +9,13 @@ import click
 from wevent.cli.answers import PlotAnswer, as_json
 from wevent.cli.flags import CONFIG, chosen_journal
 from wevent.cli.parameter_types import JOURNAL
-from wevent.cli.pictures import PAGE, PICTURE, require_matplotlib
+from wevent.cli.pictures import PAGE, PICTURE, require
 from wevent.cli.screen import remarks
 from wevent.counting.labels import split_labels
-from wevent.drawing.released import Released, of_table
-from wevent.drawing.released_page import heatmap_page, lines_page
-from wevent.file_io import atomic_write
 from wevent.journal import JournalPlace
 from wevent.outputs import refuse_same_file
 from wevent.outputs.release_table import read_releases
+from wevent.plotting.release_data import data_from_table
 
 _LINES = 8  # cells that get a line each unless others are chosen
 _MOST_LINES = 24  # chosen ones
@@ -30,7 +28,7 @@ _MOST_LINES = 24  # chosen ones
 @click.option("--from", "first", default=None, help="The first slot: its number, or a time.")
 @click.option("--to", "last", default=None, help="The last slot: its number, or a time it starts before.")
 @click.option("--out", type=PICTURE, help="The picture.  [default: named after SOURCE, .png, unless --html is given]")
-@click.option("--html", "page", type=PAGE, help="One page that opens offline; needs no matplotlib.")
+@click.option("--html", "page", type=PAGE, help="One page that opens offline.")
 @click.option("--json", "wants_json", is_flag=True, help="Print the names of the files as JSON.")
 def command(
     source: JournalPlace | None,
@@ -44,40 +42,31 @@ def command(
 
     SOURCE is a journal or a file of releases (NDJSON, CSV, Parquet); the configuration's journal if none is named. There
     is no truth in the picture: it shows nothing but releases, and marks the slots that were measured. Bands stand only
-    where an honest interval is known.
+    where a valid interval is known.
     """
     console = remarks(silent=wants_json)
     source = chosen_journal(source, config)
     if out is None and page is None:
         out = Path(f"{source.name.removesuffix('.gz').rpartition('.')[0] or source.name}.png")
-    if out is not None:
-        require_matplotlib()
-    for target in (out, page):
+    for target, package in ((out, "matplotlib"), (page, "plotly")):
         if target is not None:
+            require(package)
             refuse_same_file(str(target), [("what is drawn", source)] if isinstance(source, Path) else [])
-    released = of_table(source.name, read_releases(source).columns).between(chosen["first"], chosen["last"])
+    data = data_from_table(source.name, read_releases(source).columns).between(chosen["first"], chosen["last"])
     cells = chosen["cells"]
     if cells is not None:
-        released = released.only(split_labels(cells))
-    as_lines = len(released.cells) <= (_LINES if cells is None else _MOST_LINES)
+        data = data.only(split_labels(cells))
+    as_lines = len(data.cells) <= (_LINES if cells is None else _MOST_LINES)
     if page is not None:
-        _write(page, lines_page(released) if as_lines else heatmap_page(released))
+        from wevent.plotting.release_page import write_page
+
+        write_page(data, page, as_lines=as_lines)
         console.print(f"Page: {page}", markup=False)
     if out is not None:
-        _draw(released, out, as_lines=as_lines)
+        from wevent.plotting.release_figure import draw_heatmap, draw_lines
+
+        (draw_lines if as_lines else draw_heatmap)(data, out)
         console.print(f"Picture: {out}", markup=False)
     if wants_json:
         made = [None if target is None else str(target) for target in (out, page)]
         click.echo(as_json(PlotAnswer(source=str(source), picture=made[0], page=made[1])))
-
-
-def _draw(released: Released, path: Path, *, as_lines: bool) -> None:
-    from wevent.drawing.released_figure import draw_heatmap, draw_lines  # needs matplotlib
-
-    (draw_lines if as_lines else draw_heatmap)(released, path)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")

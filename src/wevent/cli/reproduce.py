@@ -10,7 +10,7 @@ import click
 
 from wevent.cli.answers import ClaimAnswer, ReproduceAnswer, as_json
 from wevent.cli.parameter_types import MECHANISMS
-from wevent.cli.pictures import require_matplotlib
+from wevent.cli.pictures import require
 from wevent.cli.progress import progress_bar
 from wevent.cli.screen import remarks
 from wevent.cli.simulation import DATA, SEED, VARIANT
@@ -57,7 +57,7 @@ def command(**given: Any) -> None:
     listed as absent, never replaced.
     """
     console = remarks(silent=given["wants_json"])
-    require_matplotlib()
+    require("matplotlib")
     from wevent.experiments.reproduce.report import write_report
 
     campaign = _campaign(given)

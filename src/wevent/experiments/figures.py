@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from wevent.drawing.canvas import picture
-from wevent.drawing.looks import GAIN, GREY, INK, LOSS, look_of
-from wevent.drawing.marks import (
+from wevent.experiments.comparison import Comparison
+from wevent.experiments.forecast import Forecast, Move, describe
+from wevent.experiments.intervals import Interval
+from wevent.experiments.wording import change, change_and_interval, is_higher, is_lower, short, spoken
+from wevent.plotting.annotations import (
     Dot,
     Ending,
     draw_dots,
@@ -20,10 +22,8 @@ from wevent.drawing.marks import (
     slot_places,
     time_axis,
 )
-from wevent.experiments.comparison import Comparison
-from wevent.experiments.forecast import Forecast, Move, describe
-from wevent.experiments.intervals import Interval
-from wevent.experiments.wording import change, change_and_interval, is_higher, is_lower, short, spoken
+from wevent.plotting.canvas import picture
+from wevent.plotting.style import GAIN, GREY, INK, LOSS, look_of
 
 _NEXT = 2  # mechanisms in grey behind the best one
 _STRETCH = 168  # slots of a comparison that are shown: more would be a thicket

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from wevent.drawing import audit_figure
-from wevent.drawing.audit_figure import ShownLoss, draw_audit
+from wevent.plotting import audit_figure
+from wevent.plotting.audit_figure import ShownLoss, draw_audit
 
 PARTS = (0.0, 0.05, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0, 1.01, 1.5, 2.0, 900.0, math.inf)
 

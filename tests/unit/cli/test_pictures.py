@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import commands
-from wevent import drawing, experiments
+from wevent import experiments, plotting
 from wevent.cli import main
 
 
@@ -20,12 +20,12 @@ class _Nowhere:
 
 @pytest.fixture
 def hidden_matplotlib(monkeypatch):
-    mine = ("wevent.drawing.canvas", "wevent.drawing.marks", "wevent.experiments.figures")
+    mine = ("wevent.plotting.canvas", "wevent.plotting.annotations", "wevent.experiments.figures")
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib" or name in mine]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(experiments, "figures", raising=False)
-    for name in ("canvas", "marks"):
-        monkeypatch.delattr(drawing, name, raising=False)
+    for name in ("canvas", "annotations"):
+        monkeypatch.delattr(plotting, name, raising=False)
     monkeypatch.setattr(sys, "meta_path", [_Nowhere(), *sys.meta_path])
 
 
@@ -52,7 +52,7 @@ def test_a_reproduction_does_not_begin(tmp_path, capsys, hidden_matplotlib):
     with pytest.raises(SystemExit) as ended:
         main(["reproduce", "--quick", "--streams", "sin", "--out", str(tmp_path / "out")])
     assert ended.value.code == 2
-    assert "matplotlib for the figures" in capsys.readouterr().err
+    assert "matplotlib is not installed." in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

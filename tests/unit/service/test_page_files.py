@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from plotly.colors import sequential
 
 import wevent.service
-from wevent.drawing import looks
-from wevent.drawing.heat import LADDER
+from wevent.plotting import style
 
 PAGES = Path(wevent.service.__file__).parent / "pages"
 HTML = sorted(PAGES.glob("*.html"))
@@ -74,12 +74,12 @@ def test_mechanisms_and_values_have_their_colours() -> None:
     text = (PAGES / "looks.js").read_text(encoding="utf-8")
     block = re.search(r"LOOKS = \{(.*?)\}", text, re.DOTALL)
     assert block is not None
-    assert dict(re.findall(r'(\w+): "(#\w+)"', block[1])) == {name: look.colour for name, look in looks.LOOKS.items()}
-    assert re.findall(r'"(#[0-9a-f]{6})"', text.split("LADDER = ")[1].split("]")[0]) == list(LADDER)
+    assert dict(re.findall(r'(\w+): "(#\w+)"', block[1])) == {name: look.colour for name, look in style.LOOKS.items()}
+    assert re.findall(r'"(#[0-9a-f]{6})"', text.split("LADDER = ")[1].split("]")[0]) == sequential.Cividis
     others = re.findall(r'"(#\w+)"', text.split("OTHERS = ")[1].split("]")[0])
-    assert tuple(others) == looks._OTHERS
+    assert tuple(others) == style._OTHERS
     scale = (PAGES / "live.css").read_text(encoding="utf-8").split(".scale-colours {")[1].split("}")[0]
-    assert re.findall(r"#[0-9a-f]{6}", scale) == list(LADDER)
+    assert re.findall(r"#[0-9a-f]{6}", scale) == sequential.Cividis
 
 
 def test_modules_are_small() -> None:

@@ -1,4 +1,4 @@
-// Colours as in all pictures of wevent (wevent.drawing.looks and .heat); a test compares them.
+// Colours as in all pictures of wevent (wevent.plotting.style); a test compares them.
 
 const LOOKS = {
   pft: "#C7610D",

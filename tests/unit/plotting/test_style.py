@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wevent.core.registry import BUILT_IN
-from wevent.drawing.looks import LOOKS, look_of, readable
+from wevent.plotting.style import LOOKS, look_of
 
 # What the eye gets of linear red, green and blue, without one kind of cone (Machado, Oliveira and Fernandes 2009).
 SIGHT = {
@@ -53,10 +53,3 @@ def test_registered_mechanisms_get_theirs_from_their_name():
 
 def test_a_variant_keeps_the_colour():
     assert look_of("ba:std") == look_of("ba")._replace(line=":")
-
-
-@pytest.mark.parametrize("name", LOOKS)
-def test_names_can_be_read_on_white(name):
-    share = np.array([int(readable(LOOKS[name].colour)[place : place + 2], 16) for place in (1, 3, 5)]) / 255
-    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
-    assert 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05) >= 4.5

@@ -1,7 +1,4 @@
-"""Where pictures are drawn: matplotlib without a screen and without touching anyone's settings.
-
-Importing this needs `wevent[experiments]`.
-"""
+"""Figures of matplotlib, without a screen and without touching the settings of the program. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from wevent.drawing.looks import GREY, INK
 from wevent.file_io import atomic_write
+from wevent.plotting.style import GREY, INK
 
-_HOUSE: Any = {
+_STYLE: Any = {
     "axes.edgecolor": GREY,
     "axes.grid": True,
     "axes.labelcolor": INK,
@@ -53,16 +50,16 @@ _UNDATED: dict[str, dict[str, Any]] = {
 def picture(
     path: Path, rows: int, columns: int, *, size: tuple[float, float], dpi: int = 130, **grid: Any
 ) -> Iterator[tuple[Any, Any]]:
-    """A picture and its axes, always as a table of rows and columns; written, whole, when the block ends.
+    """Yield a figure and its axes as a table of rows and columns; write the file when the block ends.
 
     Args:
-        path: where, and by its ending in which format.
+        path: the file; its ending is the format.
         rows, columns: of axes.
         size: in inches.
         dpi: dots per inch, for formats that have dots.
         grid: as of `matplotlib.figure.Figure.subplots`.
     """
-    with matplotlib.rc_context(_HOUSE):
+    with matplotlib.rc_context(_STYLE):
         drawn = Figure(figsize=size, layout="constrained")
         yield drawn, drawn.subplots(rows, columns, squeeze=False, **grid)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from wevent.drawing.canvas import picture
-from wevent.drawing.looks import GREY, INK, LOSS
-from wevent.drawing.marks import heading
+from wevent.plotting.annotations import heading
+from wevent.plotting.canvas import picture
+from wevent.plotting.style import GREY, INK, LOSS
 
 _MOST = 2.0  # promises: what is more is drawn as that
 

@@ -1,4 +1,4 @@
-"""The parts of pictures."""
+"""Headings, names, dots and axes."""
 
 import datetime
 import math
@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 from matplotlib.text import Text
 
-from wevent.drawing.canvas import picture
-from wevent.drawing.marks import Dot, Ending, draw_dots, heading, name_ends, slot_places, spread, time_axis
+from wevent.plotting.annotations import Dot, Ending, draw_dots, heading, name_ends, slot_places, spread, time_axis
+from wevent.plotting.canvas import picture
 
 
 @pytest.mark.parametrize("wanted", [[0.5] * 8, [0.1, 0.11, 0.9, 0.12], [0.0, 1.0], [0.3]])

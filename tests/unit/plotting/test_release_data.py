@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from wevent.drawing.released import band_note, facts_of, of_table
 from wevent.errors import InvalidOption, InvalidSettings
+from wevent.plotting.release_data import data_from_table, describe_band, describe_data
 
 HOUR, START = timedelta(hours=1), datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -36,7 +36,7 @@ def columns(slots=(1, 2, 3, 4), cells=("a", "b"), *, timed=True, bands=True):
 
 
 def released(*arguments, **options):
-    return of_table("run.csv", columns(*arguments, **options))
+    return data_from_table("run.csv", columns(*arguments, **options))
 
 
 def test_rows_become_slots_and_cells():
@@ -47,7 +47,7 @@ def test_rows_become_slots_and_cells():
     assert found.values[1].tolist() == [20.0, 21.0]
     assert found.high[3, 1] == 46.0
     assert found.fresh == [1, 3]
-    assert found.starts[2] == START + 2 * HOUR
+    assert found.edges[2:4] == [START + 2 * HOUR, START + 3 * HOUR]
 
 
 def test_a_slot_that_was_released_elsewhere_is_a_gap():
@@ -55,7 +55,7 @@ def test_a_slot_that_was_released_elsewhere_is_a_gap():
     assert list(found.slots) == [2, 3, 4, 5]
     assert found.outcomes == ["fresh", "not here", "not here", "repeated"]
     assert np.isnan(found.values[1:3]).all()
-    assert found.starts[3] == START + 4 * HOUR
+    assert found.edges[3] == START + 4 * HOUR
 
 
 def test_slots_are_chosen_by_number_or_time():
@@ -71,7 +71,8 @@ def test_slots_are_chosen_by_number_or_time():
     ("limits", "error", "message"),
     [
         (("9", None), InvalidOption, "has slots 1 to 4"),
-        ((None, "0"), InvalidOption, "none --to 0"),
+        ((None, "0"), InvalidOption, "has slots 1 to 4"),
+        (("2026-03-03T00:00:00Z", None), InvalidOption, "has slots 1 to 4"),
         (("soon", None), InvalidSettings, "--from must be a time"),
     ],
 )
@@ -88,7 +89,7 @@ def test_times_of_a_stream_without_any():
 def test_cells_are_chosen_by_label():
     assert released().only(["b"]).values[1].tolist() == [21.0]
     assert released().only(["b", "a", "b"]).cells == ["b", "a"]
-    with pytest.raises(InvalidOption, match=r"received 'c'\. It has a, b"):
+    with pytest.raises(InvalidOption, match=r"has no cell 'c'\. It has a, b"):
         released().only(["c"])
 
 
@@ -98,20 +99,20 @@ def test_nothing_to_draw():
 
 
 def test_the_facts():
-    assert facts_of(released()) == (
+    assert describe_data(released()) == (
         "run.csv: slots 1 to 4 (2026-03-02 00:00 to 2026-03-02 04:00 UTC), 2 cells, pft: 2 fresh, 2 repeated."
     )
-    assert facts_of(released(timed=False)) == "run.csv: slots 1 to 4, 2 cells, pft: 2 fresh, 2 repeated."
+    assert describe_data(released(timed=False)) == "run.csv: slots 1 to 4, 2 cells, pft: 2 fresh, 2 repeated."
 
 
 def test_what_the_band_is():
-    assert band_note(released()) == "Band: 95 % interval for the true count."
-    assert band_note(released(bands=False)).startswith("No band")
+    assert describe_band(released()) == "Band: 95 % interval for the true count."
+    assert describe_band(released(bands=False)).startswith("No band")
     some = released()
     some.low[2] = some.high[2] = math.nan
-    assert band_note(some).endswith("No band where no honest interval is known.")
+    assert describe_band(some).endswith("No band where none is valid.")
 
 
 def test_slots_that_lie_far_apart_take_no_memory():
-    with pytest.raises(InvalidOption, match="values to draw"):
+    with pytest.raises(InvalidOption, match="more than 100,000,000 values"):
         released(slots=(1, 900_000_000_000), timed=False)

@@ -1,4 +1,4 @@
-"""What pictures are made of: headings, names at the ends of lines, dots with whiskers, axes of time."""
+"""Headings, names at the ends of lines, dots with whiskers, axes of time."""
 
 from __future__ import annotations
 
@@ -11,31 +11,26 @@ from typing import Any, NamedTuple
 import matplotlib.dates
 import matplotlib.ticker
 
-from wevent.drawing.looks import GREY, INK, PALE, look_of, readable
+from wevent.plotting.style import INK, PALE, SOFT, look_of
 
 _LABEL_POINTS = 11.0  # from one name at the end of a line to the next
 _TITLE_LETTERS, _FACT_LETTERS = 9.0, 13.5  # that fit in an inch
 
 
 def heading(drawn: Any, title: str, *facts: str) -> None:
-    """What is seen, and below it of how many: the title is the finding, not the name of the picture."""
+    """Write the title, which states the finding, and the facts below it."""
     width, height = drawn.get_size_inches()
     above = textwrap.wrap(title, int(width * _TITLE_LETTERS))
     below = [line for fact in facts for line in textwrap.wrap(fact, int(width * _FACT_LETTERS))]
     first = 0.13 + 0.21 * len(above)
     drawn.get_layout_engine().set(rect=(0.0, 0.0, 1.0, 1.0 - (first + 0.02 + 0.18 * len(below)) / height))
     drawn.text(0.1 / width, 1.0 - 0.1 / height, "\n".join(above), va="top", fontsize=12, fontweight="bold")
-    drawn.text(
-        *(0.1 / width, 1.0 - first / height, "\n".join(below)),
-        va="top",
-        fontsize=9,
-        color=readable(GREY),
-        linespacing=1.4,
-    )
+    at = 1.0 - first / height
+    drawn.text(0.1 / width, at, "\n".join(below), va="top", fontsize=9, color=SOFT, linespacing=1.4)
 
 
 class Ending(NamedTuple):
-    """A name at the right end of a line: at which height, in which colour, in bold or not."""
+    """A name for the right end of a line."""
 
     height: float
     text: str
@@ -44,7 +39,7 @@ class Ending(NamedTuple):
 
 
 def name_ends(drawn: Any, ends: Sequence[tuple[Any, Sequence[Ending]]]) -> None:
-    """Write names beside the right ends of each axis's lines, apart from each other, with thin lines where they moved.
+    """Write names beside the right ends of each axis's lines, apart from each other, with thin lines to the ends.
 
     Call it when everything else is drawn: it settles the layout and keeps the limits of the vertical axes.
     """
@@ -66,7 +61,7 @@ def name_ends(drawn: Any, ends: Sequence[tuple[Any, Sequence[Ending]]]) -> None:
                 va="center",
                 fontsize=8.5,
                 fontweight="bold" if ending.bold else "normal",
-                color=readable(ending.colour),
+                color=INK,
                 annotation_clip=False,
                 arrowprops={
                     "arrowstyle": "-",
@@ -80,13 +75,13 @@ def name_ends(drawn: Any, ends: Sequence[tuple[Any, Sequence[Ending]]]) -> None:
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places as near to the wanted ones as a gap between neighbours allows, in the same order.
+    """Return places as near to the wanted ones as a gap between neighbours allows, in the same order.
 
     >>> [round(place, 2) for place in spread([0.5, 0.5, 0.9], 0.1)]
     [0.45, 0.55, 0.9]
     """
     order = sorted(range(len(wanted)), key=lambda number: wanted[number])
-    groups: list[tuple[float, list[int]]] = []  # the middle of neighbours that touch, and who they are
+    groups: list[tuple[float, list[int]]] = []  # neighbours that touch: their middle and their numbers
     for number in order:
         middle, members = wanted[number], [number]
         while groups and middle - groups[-1][0] < gap * (len(members) + len(groups[-1][1])) / 2:
@@ -102,7 +97,7 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 class Dot(NamedTuple):
-    """One row of dots with whiskers: a name, a value with the ends of its interval (NaN: none), and how it looks."""
+    """A dot with a whisker: a name, a value with the ends of its interval (NaN: none), and its look."""
 
     name: str
     value: float
@@ -115,13 +110,13 @@ class Dot(NamedTuple):
 
 
 def mechanism_dot(label: str, value: float, low: float, high: float, text: str) -> Dot:
-    """The row of a mechanism, in its look."""
+    """Return the dot of a mechanism."""
     look = look_of(label)
     return Dot(label, value, low, high, look.colour, look.marker, look.filled, text)
 
 
 def draw_dots(axis: Any, rows: Sequence[Dot], *, logarithmic: bool, size: float = 6.5) -> None:
-    """Rows from top to bottom: a dot at the value, a whisker over its interval, the figure written at the right."""
+    """Draw rows from top to bottom: a dot, a whisker over its interval, the figure at the right."""
     if logarithmic:
         axis.set_xscale("log")
     values = [row.value for row in rows]
@@ -159,14 +154,14 @@ def draw_dots(axis: Any, rows: Sequence[Dot], *, logarithmic: bool, size: float 
 
 
 def plain_numbers(axis: Any, write: Callable[[float], str]) -> None:
-    """Numbers of an axis in words of our own; none between the marked places."""
+    """Format the numbers of an axis; none between the marked places."""
     formatter = matplotlib.ticker.FuncFormatter(lambda value, _: write(value))
     axis.set_major_formatter(formatter)
     axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
 
 def few_numbers(axis: Any, most: int) -> None:
-    """Round numbers, at most so many, on a logarithmic axis that has hardly a power of ten in it; call it when drawn."""
+    """Set round numbers on a logarithmic axis that has hardly a power of ten in it; call it when all is drawn."""
     low, high = axis.get_view_interval()
     places = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     inside = [lead * 10.0**place for place in places for lead in (1, 2, 3, 5, 7) if low <= lead * 10.0**place <= high]
@@ -177,7 +172,7 @@ def few_numbers(axis: Any, most: int) -> None:
 
 
 def slot_places(slots: int, start: datetime.datetime | None, length: datetime.timedelta | None) -> list[Any]:
-    """Where slots lie: times if they are known, days from the first slot on if only their length is, else numbers from 1."""
+    """Return the starts of slots: times; days from the first slot on if only their length is known; else numbers from 1."""
     if length is None:
         return [float(slot) for slot in range(1, slots + 1)]
     if start is None:
@@ -186,7 +181,7 @@ def slot_places(slots: int, start: datetime.datetime | None, length: datetime.ti
 
 
 def time_axis(axis: Any, start: datetime.datetime | None, length: datetime.timedelta | None) -> None:
-    """The horizontal axis for `slot_places`."""
+    """Format the horizontal axis for `slot_places`."""
     if length is None:
         axis.set_xlabel("slot")
     elif start is None:
@@ -201,7 +196,7 @@ def time_axis(axis: Any, start: datetime.datetime | None, length: datetime.timed
 
 
 def _day_and_hour(days: float) -> str:
-    """`day 1` at midnight, the time of day between."""
+    """Return `day 1` at midnight, the time of day between."""
     minutes = round(days * 24 * 60)
     day, rest = divmod(minutes, 24 * 60)
     clock = f"{rest // 60:02d}:{rest % 60:02d}"

@@ -1,1 +1,0 @@
-"""Pictures: the rules that all of them keep. Only `canvas` and what imports it need matplotlib (`wevent[experiments]`)."""
