@@ -110,6 +110,8 @@ class RecordCodec:
 
     def __init__(self, cells: Cells, clock: SlotClock) -> None:
         self._cells = cells
+        self._labels = range(len(cells)) if cells.numbered else Labels.of(list(cells)).values()
+        self._columns: dict[int | str, int] = {}  # of labels that records have had
         declared = msgspec.msgpack.encode([clock.origin_us, clock.length_us])
         self.stream = hashlib.blake2b(declared, digest_size=_DIGEST, person=b"wevent clock").digest()
 
@@ -125,7 +127,7 @@ class RecordCodec:
         texts = users.texts.compact()
         texts_as_bytes = [texts.data.tobytes(), texts.starts.tobytes(), texts.sizes.tobytes()]
         used, places = np.unique(cells, return_inverse=True)
-        labels = Labels.of([self._cells[cell] for cell in used.tolist()]).values()
+        labels = [self._labels[cell] for cell in used.tolist()]
         columns = [times.tobytes(), users.keys.tobytes(), *texts_as_bytes, places.astype(np.int32).tobytes()]
         return self.stream + msgspec.msgpack.encode([digest, answer.accepted, answer.rejected, labels, *columns])
 
@@ -136,8 +138,11 @@ class RecordCodec:
         _, _, _, labels, *columns = _unpack(record)
         times, keys, starts, sizes = (np.frombuffer(columns[place], dtype=np.int64) for place in (0, 1, 3, 4))
         texts = StringColumn(np.frombuffer(columns[2], dtype=np.uint8), starts, sizes)
-        cells = self._cells.find(Labels.of(labels))[np.frombuffer(columns[5], dtype=np.int32)]
-        return EventColumns(times, Labels(keys, texts), cells)
+        new = [label for label in labels if label not in self._columns]
+        if new:
+            self._columns.update(zip(new, self._cells.find(new).tolist(), strict=True))
+        cells = np.array([self._columns[label] for label in labels], dtype=np.int64)
+        return EventColumns(times, Labels(keys, texts), cells[np.frombuffer(columns[5], dtype=np.int32)])
 
 
 def read_answer(record: bytes) -> tuple[bytes, BatchResult]:
