@@ -17,7 +17,6 @@ from tests.fuzz import targets
 from tests.support import quick_disk
 
 FOUND = Path(".build/fuzz")
-MOST_KEPT = 9_000  # bytes of a target
 MOST_INPUT = 4096
 _OPTIONS = (f"-max_len={MOST_INPUT}", "-timeout=30", "-rss_limit_mb=3000", "-print_final_stats=1", "-verbosity=1")
 _STATISTIC = re.compile(r"stat::(\w+):\s+(\d+)")
@@ -34,13 +33,10 @@ def fuzz(name: str, seconds: int) -> tuple[int, dict[str, object]]:
         (folder / f"seed{number}").write_bytes(seed)
     words = FOUND / f"{name}.words"
     words.write_text("".join(_spelled(word) for word in target.words))
-    paths = [str(path.resolve()) for path in (folder, target.kept) if path.exists()]
+    target.kept.mkdir(parents=True, exist_ok=True)
     options = [*_OPTIONS, f"-dict={words.resolve()}", f"-artifact_prefix={crashes.resolve()}/"]
-    command = [sys.executable, "-m", "tests.fuzz.fuzzer", name, *options, f"-max_total_time={seconds}", *paths]
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="wevent-fuzz") as scratch:  # the fuzzer ends without cleaning up
-        environment = {**os.environ, "TMPDIR": scratch}
-        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", env=environment)
+    done = _run(name, *options, f"-max_total_time={seconds}", folder.resolve(), target.kept)
     statistics = dict(_STATISTIC.findall(done.stderr))
     covered = _COVERAGE.findall(done.stderr)[-1:] or [("0", "0", "0")]
     report: dict[str, object] = {
@@ -54,6 +50,17 @@ def fuzz(name: str, seconds: int) -> tuple[int, dict[str, object]]:
     if done.returncode:
         print(done.stderr[-6000:], file=sys.stderr)
     return done.returncode, report
+
+
+def _run(name: str, *options: object) -> subprocess.CompletedProcess[str]:
+    """Run the fuzzer in a process of its own, which ends without cleaning up; a merge begins further ones."""
+    with tempfile.TemporaryDirectory(prefix="wevent-fuzz") as scratch:
+        program = Path(scratch) / "fuzzer"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m tests.fuzz.fuzzer "$0" {name} "$@"\n')
+        program.chmod(0o700)
+        environment = {**os.environ, "TMPDIR": scratch, "PYTHONPATH": os.getcwd()}
+        command = [program, *map(str, options)]
+        return subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", env=environment)
 
 
 def _spelled(word: bytes) -> str:
@@ -82,10 +89,7 @@ def main() -> int:
         print(json.dumps(report), flush=True)
         worst = max(worst, abs(code))
         if asked.keep:
-            from tests.fuzz import keeping
-
-            kept = keeping.keep(targets.load(name), FOUND / name, MOST_KEPT)
-            print(f"{name}: {kept} inputs are kept", flush=True)
+            _run(name, *_OPTIONS, "-merge=1", targets.load(name).kept, (FOUND / name).resolve())
     return 1 if worst else 0
 
 

@@ -1,4 +1,4 @@
-"""One process of the fuzzer: `python -m tests.fuzz.fuzzer TARGET [what libFuzzer takes]`. It ends the process itself."""
+"""One process of the fuzzer: `python -m tests.fuzz.fuzzer PROGRAM TARGET [what libFuzzer takes]`. It ends the process itself."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.support import quick_disk
 
 
 def main() -> None:
-    name, *options = sys.argv[1:]
+    program, name, *options = sys.argv[1:]
     quick_disk.use()
     with atheris.instrument_imports(include=["wevent"]):
         target = targets.load(name)
     os.chdir(tempfile.mkdtemp(prefix="wevent-fuzz"))  # names in inputs are names of nothing
-    atheris.Setup([sys.argv[0], *options], target.check)
+    atheris.Setup([program, *options], target.check)
     atheris.Fuzz()
 
 

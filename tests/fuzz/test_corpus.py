@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hmac
 import itertools
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +20,6 @@ from tests.fuzz import (
     event_files,
     journal_bytes,
     json_lines,
-    keeping,
     people_bodies,
     requirement_files,
     segment_bytes,
@@ -178,34 +176,3 @@ def test_a_broken_parser_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_every_target_has_been_broken() -> None:
     assert {module.__name__.rpartition(".")[2] for module, *_ in BROKEN.values()} == {*targets.MODULES.values()}
-
-
-def test_of_inputs_that_reach_the_same_the_smallest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = targets.Target("t", json_lines.check, json_lines.SEEDS[:1], ())
-    monkeypatch.setattr(targets, "CORPUS", tmp_path)
-    (tmp_path / "found").mkdir()
-    for number, data in enumerate((b"x", b"xx", b"x" * 40, json_lines.SEEDS[1])):
-        (tmp_path / "found" / str(number)).write_bytes(data)
-    keeping.keep(target, tmp_path / "found", 10_000)
-    kept = sorted(path.read_bytes() for path in target.kept.iterdir())
-    assert b"x" in kept
-    assert b"xx" not in kept
-    assert json_lines.SEEDS[0] in kept
-    assert np.all([len(data) < 200 for data in kept])
-
-
-def test_who_traced_before_traces_again() -> None:
-    before = sys.gettrace()
-
-    def tracer(*_: object) -> None:
-        return None
-
-    sys.settrace(tracer)
-    try:
-        keeping.steps_of(json_lines.check, json_lines.SEEDS[0])
-        assert sys.gettrace() is tracer
-        with pytest.raises(ZeroDivisionError):
-            keeping.steps_of(lambda data: 1 // 0, b"")  # type: ignore[arg-type,return-value]
-        assert sys.gettrace() is tracer
-    finally:
-        sys.settrace(before)
