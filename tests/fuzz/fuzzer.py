@@ -1,4 +1,4 @@
-"""One process of the fuzzer: `python -m tests.fuzz.fuzzer PROGRAM TARGET [what libFuzzer takes]`. It ends the process itself."""
+"""One process of the fuzzer: `python -m tests.fuzz.fuzzer PROGRAM TARGET [options of libFuzzer]`. It ends itself."""
 
 from __future__ import annotations
 

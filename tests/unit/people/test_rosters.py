@@ -88,34 +88,6 @@ def test_ids_that_are_numbers_have_tails_too() -> None:
     assert rosters.at(6).numbered
 
 
-def test_a_requirement_that_is_held_and_not_live_is_there() -> None:
-    """A version dropped it, and its holders are moved at the boundary after its first slot at the latest."""
-    odd = (9, 7)
-    roster = Rosters(members(a=odd, b=A), tails(("b", odd, 5)), classes=PLAIN).at(6)
-    assert counted(roster) == {"a": odd, "b": odd}
-    assert sizes(roster.population) == {odd: (2, 1)}
-
-
-def test_doubts_are_in_force_for_everybody() -> None:
-    classes = history((1, Chosen((A, B, C))), restores=(Restore(5, 0, (A, B, C)),))
-    rosters = Rosters(members(a=A, b=B, c=C), classes=classes)
-    corner = (8, C[1])
-    assert counted(rosters.at(6)) == counted(rosters.at(7)) == dict.fromkeys("abc", corner)
-    assert counted(rosters.at(8)) == counted(rosters.at(12)) == {"a": B, "b": B, "c": corner}
-    assert counted(rosters.at(13)) == {"a": A, "b": B, "c": C}
-
-
-def test_nobody_is_counted_while_a_version_may_be_lost() -> None:
-    classes = history((1, Chosen((A, B), 3)), restores=(Restore(5, 9, (A,)),))
-    rosters = Rosters(members(a=A), classes=classes, limit=3)
-    silent = rosters.at(9)
-    assert silent.population.users == 0
-    assert {held.key for held in silent.population.classes} == classes.live(9)
-    assert silent.count(["a", "x"], [0, 0], 1).rejected == 2
-    assert rosters.next_change(9) == 10
-    assert counted(rosters.at(10)) == {"a": A}
-
-
 class TestUnregisteredUsers:
     """They are counted on top of the members of a class."""
 
@@ -152,21 +124,6 @@ class TestUnregisteredUsers:
             counts = roster.count(np.array([1.0, 3.0, 4.0]), [0, 0, 0], 1)
             assert sorted(counts.matrix[:, 0].tolist())[-2:] == [1, 1]
             assert counts.rejected == 1
-
-    def test_in_another_class_than_that_of_the_version_they_are_in_transition(self) -> None:
-        classes = history((1, Chosen((A, C), 2)), (11, Chosen((A, B), 2)))
-        roster = Rosters(members(), classes=classes, limit=2).at(11)
-        corner = (8, C[1] // 2)
-        assert classes.unregistered_class(11) == corner
-        assert sizes(roster.population) == {corner: (2, 0)}
-
-    def test_in_doubt_they_are_not_counted(self) -> None:
-        classes = history((1, Chosen((A, B, C), 2)), restores=(Restore(5, 0, (A,)),))
-        rosters = Rosters(members(), classes=classes, limit=2)
-        assert (rosters.at(12).unknown_row, rosters.at(12).unknown_limit) == (None, 0)
-        assert rosters.at(12).population.users == 0
-        assert rosters.next_change(9) == 13
-        assert rosters.at(13).unknown_limit == 2
 
 
 def count_each(
@@ -214,7 +171,7 @@ def test_all_at_once_is_one_by_one(
 ) -> None:
     """Any changes, under two versions and after a restore: the roster of every slot is the naive one."""
     versions = (1, Chosen(tuple(declared), before)), (5, Chosen(tuple(later), limit))
-    classes = history(*versions, restores=(Restore(9, 0, doubted), Restore(3, 4, ())))
+    classes = history(*versions, restores=(Restore(9, 0, doubted), Restore(3, 16, ())))
     histories: dict[str, list[Membership]] = {}
     for slot, user, action, key in sorted(drawn, key=lambda wish: wish[0]):
         change = Change("set", user, key) if action == "set" else Change(action, user)  # type: ignore[arg-type]
