@@ -48,11 +48,16 @@ def check_text(arguments: Sequence[str]) -> None:
 
 
 def of_the_system(error: OSError) -> WeventError:
-    """What the operating system said of a file, in one sentence.
+    """Return the error of the operating system for a file, or for a missing working folder, in one sentence.
 
     Raises:
         OSError: the error itself, if it is not of a file or may come of a mistake in the program.
     """
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        fix = "Change to an existing folder and run the same command again."
+        return StorageFailed("The working folder was removed.", fix, path=".")
     if error.filename is None or error.errno not in _CIRCUMSTANCES:
         raise error
     path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes | os.PathLike) else str(error.filename)

@@ -197,10 +197,11 @@ class WitnessFile:
         return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
 
     def close(self) -> None:
-        """Close the file, and with it end its lock."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        """Close the file, and with it end its lock. Every record is durable already, whatever the system reports now."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            with storage_errors(f"to close {self.path}", "Check its disk; every released slot is stored.", self.path):
+                os.close(file)
 
 
 def read_witness(path: Path) -> WitnessRecord:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +16,7 @@ import pytest
 
 import wevent
 from tests.support.commands import call, write_stream
+from wevent.cli import main
 
 CLOCK = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:30:00Z")
 PEOPLE = ("--requirements", "users.csv", "--cells", "4")
@@ -421,3 +426,39 @@ def test_a_check_tells_what_publishing_would_not(name: str, stream: Path, tmp_pa
     assert done.code == 0, done
     assert said in done.out, done
     assert files(folder) == there
+
+
+@pytest.mark.parametrize("command", [("status", "run.journal"), ("backup", "run.journal", "copy.journal")])
+def test_a_working_folder_that_was_removed(tmp_path: Path, command: tuple[str, ...]) -> None:
+    gone, errors = tmp_path / "gone", io.StringIO()
+    gone.mkdir()
+    before = Path.cwd()
+    os.chdir(gone)
+    try:
+        gone.rmdir()
+        with redirect_stderr(errors), pytest.raises(SystemExit) as done:
+            main(command)
+    finally:
+        os.chdir(before)
+    assert done.value.code == 2
+    assert errors.getvalue() == (
+        "Error: The working folder was removed. Change to an existing folder and run the same command again.\n"
+    )
+
+
+def test_a_witness_that_cannot_be_closed(stream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shutil.copytree(stream, tmp_path / "stream")
+    close = os.close
+
+    def fail(file: int) -> None:
+        is_witness = os.readlink(f"/proc/self/fd/{file}").endswith(".witness")
+        close(file)
+        if is_witness:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "close", fail)
+    done = call(folder, *PUBLISH)
+    assert done.code == 75
+    witness = folder.resolve() / "run.journal.witness"
+    said = f"Error: wevent failed to close {witness}: Input/output error. Check its disk; every released slot is stored."
+    assert done.err.splitlines()[-1] == said
