@@ -23,7 +23,7 @@ from wevent.counting.string_column import StringColumn
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.terms import Epoch
 from wevent.people.classes import ClassHistory, Key, Restore, VersionClasses, find_counting_class
-from wevent.people.membership import NO_TAILS, Enrolment, KeyColumn, MemberColumns, Rosters, TailColumns
+from wevent.people.membership import NO_TAILS, Change, Enrolment, KeyColumn, MemberColumns, Rosters, TailColumns
 from wevent.publishing.loop import MemberView
 
 LEVELS: list[Key] = sorted((window, nano * 10**8) for window in (40, 80, 120) for nano in (1, 5, 9))
@@ -321,6 +321,41 @@ def _time_journal(journal: SqliteJournal, ids: StringColumn, keys: KeyColumn) ->
         _timed(f"journal: slot {slot}, tails end or rows are dropped", functools.partial(view.at, slot, 1 << 13))
 
 
+def written() -> None:
+    """Print the bytes that changes of one user write, in a journal file with a million users: `wchar` of /proc/self/io.
+
+    These are the bytes of all write calls: to the database, its write-ahead log and the witness. The limit is 8 kB.
+    """
+    users, random = 1_000_000, np.random.default_rng(1)
+    ids = StringColumn.from_texts([f"user-{number:07}" for number in range(users)])
+    keys = KeyColumn(LEVELS, random.integers(0, len(LEVELS), users))
+    terms = Terms(stream="s", origin_us=0, length_us=60_000_000, cells=CELLS, declared=LEVELS)
+    print("| change | request: bytes | boundary: bytes |")
+    print("|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.journal"
+        with SqliteJournal(path, write=True) as journal:
+            journal.begin(terms, changes=Enrolment(ids, keys))
+            journal.update_witness()
+        with SqliteJournal(path, write=True) as journal:  # opened again: the first change has the costs of a start
+            view = MemberView(journal.registry, journal.epochs())
+            view.at(1)
+            for number in range(10):
+                user = int(random.integers(users))
+                change = Change("set", f"user-{user:07}", LEVELS[(keys.codes[user] + 1) % len(LEVELS)])
+                sizes = []
+                for work in (functools.partial(journal.registry.ask, [change]), functools.partial(view.at, number + 2)):
+                    before = _bytes_written()
+                    work()
+                    sizes.append(_bytes_written() - before)
+                print(f"| {number + 1} | {sizes[0]:,} | {sizes[1]:,} |", flush=True)
+
+
+def _bytes_written() -> int:
+    (line,) = (line for line in Path("/proc/self/io").read_text().splitlines() if line.startswith("wchar"))
+    return int(line.split()[1])
+
+
 def _timed(name: str, work: Callable[[], Any]) -> Any:
     begun = time.process_time()
     done = work()
@@ -330,7 +365,14 @@ def _timed(name: str, work: Callable[[], Any]) -> Any:
 
 def main() -> None:
     """Run the parts named on the command line, or all."""
-    parts = {"cost": cost, "boundary": boundary, "utility": utility, "error": error, "restore": restore}
+    parts = {
+        "cost": cost,
+        "boundary": boundary,
+        "written": written,
+        "utility": utility,
+        "error": error,
+        "restore": restore,
+    }
     chosen = [name for name in sys.argv[1:] if name in parts] or list(parts)
     for name in chosen:
         parts[name]()

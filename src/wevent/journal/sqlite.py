@@ -49,6 +49,7 @@ BESIDE = ("-wal", "-shm", "-journal")
 
 _APPLICATION_ID = 0x77657674  # "wevt": tells a journal from other SQLite files
 _BUSY_TIMEOUT_MS = 10_000
+_PAGE_SIZE = 1024  # of new files: a change of one user writes a handful of pages
 _AT_ONCE = 1 << 16
 _MEMBER_COLUMNS = f"""
 SELECT CAST(group_concat(iif(typeof(user) = 'text', user, '?'), char(0)) AS BLOB),
@@ -99,6 +100,7 @@ class SqliteDatabase:
                 flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
                 self.connection = apsw.Connection(str(path), flags=flags)
                 self.connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+                self.connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
             else:
                 self.connection = open_for_reading(path)
             self.largest_value = self.connection.limit(apsw.SQLITE_LIMIT_LENGTH)

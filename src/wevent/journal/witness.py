@@ -6,9 +6,9 @@ the next writer stores it instead of drawing again. A journal that knows less th
 The witness of a journal in a file is also its writer's lock. The operating system drops the lock when the process ends,
 however it ends: a dead holder blocks nobody.
 
-Layout: two copies of a record of 4,096 bytes, written in turn; a note of an output; the write-ahead record. A record names
-its write-ahead record by length and SHA-256. The write-ahead record is overwritten in place: when the next one is written,
-the journal has the one before.
+Layout: two copies of a record of at most 4,096 bytes, written in turn; a note of an output; the write-ahead record. A
+record names its write-ahead record by length and SHA-256. The write-ahead record is overwritten in place: when the next one
+is written, the journal has the one before.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STARTED_OVER = "started over"
 STOP_HOLDER = "Stop that process first, or publish into another journal."
 
 RECORD_SIZE = 4096
-"""Bytes of each copy of a record."""
+"""Room for each copy of a record, in bytes."""
 
 _NOTE_AT, NOTE_SIZE = 2 * RECORD_SIZE, 4096
 _AHEAD_AT = 4 * RECORD_SIZE
@@ -136,7 +136,7 @@ class WitnessFile:
         while len(block := _encode(record)) > RECORD_SIZE:
             record = msgspec.structs.replace(record, earlier=record.earlier[1:])
         with witness_errors(self.path):
-            write_at(self._file, block.ljust(RECORD_SIZE), RECORD_SIZE * (record.number % 2))
+            write_at(self._file, block, RECORD_SIZE * (record.number % 2))
             self.record = record
             _force(self._file)
 
@@ -371,11 +371,11 @@ def _encode(record: WitnessRecord) -> bytes:
     fields = msgspec.to_builtins(record)
     del fields["is_readable"]
     text = msgspec.json.encode(fields)
-    return b"%08x %s" % (zlib.crc32(text), text)
+    return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
 def _decode(block: bytes) -> WitnessRecord | None:
-    text = block[9:].rstrip(b" \0")
+    text, _, _ = block[9:].partition(b"\n")  # what is behind it is left of a longer record
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         if text and block[:9] == b"%08x " % zlib.crc32(text):
             return msgspec.json.decode(text, type=WitnessRecord)

@@ -154,7 +154,7 @@ def _read_file(path: Path) -> SeenWitness:
 
 def _decode(block: bytes) -> ObservedWitness | None:
     """Return a record if its checksum is right."""
-    text = block[9:].rstrip(b" \0")
+    text, _, _ = block[9:].partition(b"\n")
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         if text and block[:9] == b"%08x " % zlib.crc32(text):
             return msgspec.json.decode(text, type=ObservedWitness)

@@ -460,5 +460,7 @@ def test_a_witness_that_cannot_be_closed(stream: Path, tmp_path: Path, monkeypat
     done = call(folder, *PUBLISH)
     assert done.code == 75
     witness = folder.resolve() / "run.journal.witness"
-    said = f"Error: wevent failed to close {witness}: Input/output error. Check its disk; every released slot is stored."
+    said = (
+        f"Error: wevent failed to close {witness}: Input/output error. Check its disk; every released slot is stored."
+    )
     assert done.err.splitlines()[-1] == said

@@ -141,7 +141,7 @@ def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """A life of a witness, with records that take several sectors and draws of many sizes."""
     chance = random.Random(7)
     made = Recorder(tmp_path / "run.journal.witness", monkeypatch)
-    for number in range(20):  # journals that were here before: a record of several sectors
+    for number in range(80):  # journals that were here before: a record of several sectors
         made.witness.update(journal=f"{number:032x}", committed=number + 1)
     made.witness.update(journal="this", committed=0)
     made.start = made.path.read_bytes()

@@ -58,9 +58,9 @@ def change_record(path: Path, **changes: Any) -> None:
     """Change both copies of the record, with a right checksum."""
     data = bytearray(witness(path).read_bytes())
     for start in (0, 4096):
-        record = json.loads(data[start + 9 : start + 4096].rstrip(b" \0") or b"{}")
+        record = json.loads(data[start + 9 : start + 4096].partition(b"\n")[0].strip(b"\0") or b"{}")
         text = json.dumps({**record, **changes}).encode()
-        data[start : start + 4096] = (b"%08x %s" % (zlib.crc32(text), text)).ljust(4096)
+        data[start : start + 4096] = (b"%08x %s\n" % (zlib.crc32(text), text)).ljust(4096)
     witness(path).write_bytes(data)
 
 
