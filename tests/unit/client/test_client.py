@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import logging
@@ -16,8 +15,9 @@ import pytest
 
 from tests.support.scripted_server import HANG_UP, Answer, scripted
 from tests.unit.client.calling import Ask, Pauses, both
-from wevent.client import AsyncClient, Client, PersonalLink, ReleasedSlot, ServiceRefused, ServiceUnreachable
+from wevent.client import AsyncClient, Client, ServiceRefused, ServiceUnreachable
 from wevent.errors import InvalidOption, WeventError
+from wevent.schemas import PersonalLink
 
 TOKEN = "wev_ab12_verysecret"
 EVENT = {"time": "2026-01-01T00:00:10Z", "user": "alice-4711", "cell": "north"}
@@ -69,16 +69,11 @@ class TestReading:
     def test_what_is_public_about_a_stream(self, ask: Ask) -> None:
         with scripted(Answer.json(ABOUT)) as server:
             about = ask(server.url, "about")
+            ask(server.url, "about", token=TOKEN)
         assert about.committed == 7
         assert about.slot_origin == datetime(2026, 1, 1, tzinfo=UTC)
         assert server.asked[0].target == "/v1/about"
-        assert "authorization" not in server.asked[0].headers
-
-    @both
-    def test_a_token_is_shown_to_the_service(self, ask: Ask) -> None:
-        with scripted(Answer.json({"slot": 3, "classes": []})) as server:
-            assert ask(server.url, "ledger", token=TOKEN).slot == 3
-        assert server.asked[0].headers["authorization"] == f"Bearer {TOKEN}"
+        assert [asked.headers.get("authorization") for asked in server.asked] == [None, f"Bearer {TOKEN}"]
 
     @both
     def test_releases_come_page_after_page(self, ask: Ask) -> None:
@@ -101,15 +96,10 @@ class TestReading:
         assert table.to_polars().height == 4
 
     @both
-    def test_an_answer_that_is_none(self, ask: Ask) -> None:
-        with scripted(Answer(body=b"<html>hello</html>")) as server, pytest.raises(ServiceRefused, match="one version"):
+    @pytest.mark.parametrize(("status", "said"), [(200, "one version"), (404, "The answer has status 404")])
+    def test_an_answer_of_something_else(self, ask: Ask, status: int, said: str) -> None:
+        with scripted(Answer(status, b"<h1>hello</h1>")) as server, pytest.raises(ServiceRefused, match=said):
             ask(server.url, "about")
-
-    def test_a_slot_before_the_first_measurement_has_no_values(self) -> None:
-        with scripted(Answer.json({"releases": [{**released(1), "histogram": None}], "next": None})) as server:
-            (release,) = Client(server.url).releases()
-        assert isinstance(release, ReleasedSlot)
-        assert release.by_cell() == {}
 
 
 class TestSending:
@@ -162,32 +152,19 @@ class TestSending:
             ask("http://127.0.0.1:9", "send", [EVENT], batch_id=name)
 
     @both
-    def test_a_time_without_an_offset_touches_no_other(self, ask: Ask) -> None:
-        with scripted(TAKEN) as server:
-            ask(server.url, "send", [EVENT, {**EVENT, "time": datetime(2026, 1, 1)}])
-        sent = [json.loads(line)["time"] for line in server.asked[0].body.splitlines()]
-        assert sent == [EVENT["time"], "2026-01-01T00:00:00"]
-
-    @both
     def test_a_batch_that_is_too_large_is_sent_in_parts(self, ask: Ask) -> None:
         events = [{**EVENT, "extra": "x" * 1000 * number} for number in (3, 2, 1)]
-        large = Answer.problem(413, "Expected less; received more. Send it in several parts.")
+        large = Answer.problem(413, "The request is not valid. Send it in several parts.")
         for batch_id in (None, "mine"):
             with scripted(large, large, large, TAKEN, Answer.json({"accepted": 1, "rejected": {"late": 2}})) as server:
                 reply = ask(server.url, "send", events, batch_id=batch_id)
             assert (reply.accepted, reply.rejected) == (2, {"late": 2, "no_record": 1})
             assert [asked.plain.count(b"\n") for asked in server.asked] == [3, 1, 2, 1, 1]
-            assert len({asked.headers["idempotency-key"] for asked in server.asked}) == 5
-
-    @both
-    def test_the_parts_of_a_batch_have_the_same_ids_in_every_attempt(self, ask: Ask) -> None:
-        large = Answer.problem(413, "Expected less; received more. Send it in several parts.")
-        ids = []
-        for _ in range(2):
+            ids = [asked.headers["idempotency-key"] for asked in server.asked]
+            assert len(set(ids)) == 5
             with scripted(large, TAKEN) as server:
-                assert ask(server.url, "send", [EVENT] * 40, batch_id="mine").accepted == 2
-            ids.append([asked.headers["idempotency-key"] for asked in server.asked])
-        assert ids[0] == ids[1]
+                ask(server.url, "send", events, batch_id=batch_id)
+            assert [asked.headers["idempotency-key"] for asked in server.asked] == ids[:3], "the same in every attempt"
 
 
 class TestAgain:
@@ -199,25 +176,19 @@ class TestAgain:
     )
     def test_a_batch_goes_again_under_the_same_id(self, ask: Ask, failure: Answer) -> None:
         pauses = Pauses()
-        with scripted(failure, failure, TAKEN) as server:
+        with scripted(failure, failure, Answer.problem(503, "Later.", retry_after="7"), TAKEN) as server:
             assert ask(server.url, "send", [EVENT], pauses=pauses).accepted == 1
         assert len({(asked.headers["idempotency-key"], asked.body) for asked in server.asked}) == 1
-        assert len(server.asked) == 3
-        assert len(pauses) == 2
-
-    @both
-    def test_it_waits_as_long_as_it_is_told(self, ask: Ask) -> None:
-        pauses = Pauses()
-        with scripted(Answer.problem(503, "Later.", retry_after="7"), TAKEN) as server:
-            ask(server.url, "send", [EVENT], pauses=pauses)
-        assert pauses == [7.0]
+        assert len(server.asked) == 4
+        assert len(pauses) == 3
+        assert pauses[-1] == 7.0, "as long as it is told"
 
     @both
     def test_pauses_grow_and_patience_ends(self, ask: Ask) -> None:
         pauses = Pauses()
         with (
-            scripted(Answer.problem(429, "Expected fewer; received many. Wait.")) as server,
-            pytest.raises(ServiceRefused, match=r"^Expected fewer; received many\. Wait\.$"),
+            scripted(Answer.problem(429, "The request is not valid. Wait.")) as server,
+            pytest.raises(ServiceRefused, match=r"^The request is not valid. Wait\.$"),
         ):
             ask(server.url, "send", [EVENT], pauses=pauses, patience_s=3.0)
         assert len(server.asked) == len(pauses) + 1
@@ -239,8 +210,8 @@ class TestAgain:
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 413, 415, 500])
     def test_what_is_refused_is_not_asked_again(self, ask: Ask, status: int) -> None:
         with (
-            scripted(Answer.problem(status, "Expected a; received b. Do c.")) as server,
-            pytest.raises(ServiceRefused, match=r"^Expected a; received b\. Do c\.$") as caught,
+            scripted(Answer.problem(status, "The request is not valid. Do c.")) as server,
+            pytest.raises(ServiceRefused, match=r"^The request is not valid. Do c\.$") as caught,
         ):
             ask(server.url, "send", [EVENT])
         assert len(server.asked) == 1
@@ -288,8 +259,8 @@ class TestStreaming:
     @both
     def test_a_refusal_ends_it(self, ask: Ask) -> None:
         with (
-            scripted(Answer.problem(401, "Expected a token; received none. Show one.")) as server,
-            pytest.raises(ServiceRefused, match="Expected a token"),
+            scripted(Answer.problem(401, "The request is not valid. Show one.")) as server,
+            pytest.raises(ServiceRefused, match="not valid"),
         ):
             ask(server.url, "stream", after=0)
         assert len(server.asked) == 1
@@ -334,68 +305,20 @@ class TestPeople:
     @both
     def test_a_choice(self, ask: Ask) -> None:
         with scripted(self.CHANGE) as server:
-            change = ask(server.url, "set_requirement", "a/b ü.", level="High/Large", dry_run=True, token=TOKEN)
+            change = ask(server.url, "set_requirement", "../b ü.", level="High/Large", dry_run=True, token=TOKEN)
             ask(server.url, "set_requirement", 17, window=40, epsilon="0.5")
             ask(server.url, "set_requirement", privacy="High", window="Large")
         assert (change.in_force_from, change.earlier_until) == (9, 128)
         assert [(asked.method, asked.target, json.loads(asked.body)) for asked in server.asked] == [
-            ("PUT", "/v1/users/a%2Fb%20%C3%BC%2E/requirement?dry_run=true", {"level": "High/Large"}),
+            ("PUT", "/v1/users/%2E%2E%2Fb%20%C3%BC%2E/requirement?dry_run=true", {"level": "High/Large"}),
             ("PUT", "/v1/users/17/requirement", {"window": 40, "epsilon": "0.5"}),
             ("PUT", "/v1/me/requirement", {"privacy": "High", "window": "Large"}),
         ]
 
     @both
-    def test_dots_are_an_id_and_no_way_up(self, ask: Ask) -> None:
-        with scripted(Answer.json({})) as server:
-            ask(server.url, "export", "..")
-        assert server.asked[0].target == "/v1/users/%2E%2E"
-
-    @both
     def test_nobody_is_named(self, ask: Ask) -> None:
         with pytest.raises(InvalidOption, match="id of the user"):
             ask("http://127.0.0.1:9", "erase", "")
-
-    @both
-    def test_the_other_calls(self, ask: Ask) -> None:
-        held = {
-            "requirement": {"window": 4, "epsilon": 1, "level": None, "span": None},
-            "in_force_from": 1,
-            "notes": [],
-            "in_force_time": None,
-            "earlier_until": None,
-            "earlier_until_time": None,
-            "queued": True,
-        }
-        answers = {
-            "requirement": held,
-            "remove_requirement": {"in_force_from": 3, "kept_until": 9, "notes": []},
-            "erase": {"in_force_from": 3, "kept_until": None, "notes": []},
-            "export": {"memberships": []},
-            "link": {"url": "https://stats.example/choose#wel_x", "expires": "2026-01-04T00:00:00Z"},
-            "revoke_links": {},
-        }
-        targets = []
-        for what, answer in answers.items():
-            with scripted(Answer.json(answer)) as server:
-                ask(server.url, what, "u")
-            targets.append((server.asked[0].method, server.asked[0].target))
-        assert targets == [
-            ("GET", "/v1/users/u/requirement"),
-            ("DELETE", "/v1/users/u/requirement"),
-            ("DELETE", "/v1/users/u"),
-            ("GET", "/v1/users/u"),
-            ("POST", "/v1/users/u/link"),
-            ("DELETE", "/v1/users/u/links"),
-        ]
-
-    @both
-    def test_a_file_of_choices(self, ask: Ask) -> None:
-        answer = {"added": 1, "changed": 0, "removed": 0, "unchanged": 0, "in_transition": 0, "notes": []}
-        with scripted(Answer.json(answer)) as server:
-            reply = ask(server.url, "import_requirements", b"user,level\n1,High/Small\n", replace=True)
-        assert reply.added == 1
-        assert server.asked[0].target == "/v1/users?replace=true"
-        assert server.asked[0].headers["content-type"] == "text/csv"
 
 
 class TestSecrets:
@@ -403,18 +326,13 @@ class TestSecrets:
 
     @both
     def test_nothing_is_logged(self, ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level(logging.INFO)  # what httpx's own clients log addresses at
-        with scripted(TestPeople.CHANGE, Answer.problem(404, "Expected somebody; received nobody. Look.")) as server:
+        caplog.set_level(logging.DEBUG)
+        with scripted(TestPeople.CHANGE, Answer.problem(404, "Not registered. Check the id.")) as server:
             ask(server.url, "set_requirement", "alice-4711", level="High/Large", token=TOKEN)
             with pytest.raises(ServiceRefused):
                 ask(server.url, "export", "alice-4711", token=TOKEN)
-        assert caplog.records == []
-
-    @both
-    def test_not_even_for_debugging(self, ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level(logging.DEBUG)
-        with scripted(TestPeople.CHANGE) as server:
-            ask(server.url, "set_requirement", "alice-4711", level="High/Large", token=TOKEN)
+        # httpx's own clients log addresses as information
+        assert [record for record in caplog.records if record.levelno >= logging.INFO] == []
         assert "alice" not in caplog.text
         assert "verysecret" not in caplog.text
 
@@ -469,24 +387,10 @@ class TestFace:
             assert not inspect.iscoroutinefunction(blocking)
         assert inspect.signature(Client).parameters.keys() == inspect.signature(AsyncClient).parameters.keys()
 
-    def test_a_blocking_call_in_a_program_with_an_event_loop(self) -> None:
-        async def ask() -> int:
-            return Client(server.url).about().committed
-
-        with scripted(Answer.json(ABOUT)) as server:
-            assert asyncio.run(ask()) == 7
-
     def test_refusals_can_be_pickled(self) -> None:
-        for sentence in ("Expected a; received b. Do c.", "A sentence of a proxy."):
+        for sentence in ("The request is not valid. Do c.", "A sentence of a proxy."):
             error = pickle.loads(pickle.dumps(ServiceRefused(sentence, 400, "Bad", {"key": "x"})))
             assert (str(error), error.status, error.answer) == (sentence, 400, {"key": "x"})
-
-    def test_an_answer_of_something_else(self) -> None:
-        with (
-            scripted(Answer(404, b"<h1>not here</h1>")) as server,
-            pytest.raises(ServiceRefused, match="The answer has status 404"),
-        ):
-            Client(server.url).about()
 
     def test_without_httpx(self) -> None:
         code = (
