@@ -66,14 +66,6 @@ def test_a_link_of_another_service(service: Parts, tmp_path: Path) -> None:
     refused(service, foreign, "unknown")
 
 
-def test_a_file_that_goes_takes_all_links_along(service: Parts) -> None:
-    text = service.tokens.make_link("ann", 60).text
-    service.tokens.path.unlink()
-    refused(service, text, "unknown")
-    service.tokens.make_link("ann", 60)
-    refused(service, text, "unknown")
-
-
 def test_one_link_is_ended(service: Parts) -> None:
     first, second = service.tokens.make_link("ann", 60), service.tokens.make_link("ann", 60)
     service.tokens.end_link(first.record)
@@ -91,11 +83,6 @@ def test_all_links_of_a_person_are_ended(service: Parts) -> None:
     service.tokens.end_links("ann")
     refused(service, again.text, "ended")
     refused(service, ann.text, "ended")
-
-
-def test_nobody_has_links_to_end(service: Parts) -> None:
-    service.tokens.end_links("ann")
-    assert not service.tokens.path.exists()
 
 
 def test_what_was_ended_is_forgotten_when_it_would_have_expired(service: Parts, clock: Clock) -> None:
