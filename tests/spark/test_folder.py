@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from tests.support.commands import CLOCK, PEOPLE, Done, call, slots_of, write_stream
 from wevent import audit
-from wevent.spark import input_files
 from wevent.spark.class_counts import ClassCounter
 
 
@@ -66,10 +66,7 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "torn.parquet").write_bytes(b"PAR1")
     assert publish(tmp_path, "torn.parquet", 2, "--engine", "spark").code == 2
 
-    def gone(file: input_files.InputFile) -> str:
-        return f"file://{tmp_path}/gone.csv"
-
-    monkeypatch.setattr(input_files, "_address", gone)
+    monkeypatch.setattr(os.path, "abspath", lambda path: f"{tmp_path}/gone.csv")  # a file that goes while it is read
     done = publish(tmp_path, "events.csv", 2, "--engine", "spark")
     assert done.code == 2
     assert "Traceback" not in done.err

@@ -207,15 +207,15 @@ def test_what_is_refused(spark: SparkSession, changes: dict[str, Any], error: ty
 
 def test_columns_that_are_none(spark: SparkSession) -> None:
     for kind, column, said in (
-        ("struct<a:int>", "since", "no type of times"),
-        ("binary", "who", "cast it to string"),
-        ("array<int>", "place", "ids or labels"),
+        ("struct<a:int>", "since", "column 'since' of type STRUCT.* has no times"),
+        ("binary", "who", "column 'who' of type BLOB has no ids or labels"),
+        ("array<int>", "place", "column 'place' of type INTEGER.. has no ids or labels"),
     ):
         odd = frame(spark).withColumn(column, F.lit(None).cast(kind))
         with pytest.raises(InvalidInput, match=said):
             wevent.spark.count(odd, **COUNTING)
     naive = frame(spark).withColumn("since", F.lit(None).cast("timestamp_ntz"))
-    with pytest.raises(InvalidEvents, match="times without an offset"):
+    with pytest.raises(InvalidEvents, match="the DataFrame: the times in column 'since' have no offset"):
         wevent.spark.count(naive, **COUNTING)
     with pytest.raises(InvalidInput, match="a streaming DataFrame"):
         wevent.spark.count(spark.readStream.format("rate").load(), **COUNTING)

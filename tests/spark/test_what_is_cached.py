@@ -91,22 +91,6 @@ class TestFiles:
         assert len(list(source.count(roster(), 3, 1))) == 1, "what was let go is read again"
         assert is_as_before(spark, before)
 
-    def test_the_settings_of_the_caller_stay(
-        self, spark: SparkSession, tmp_path: Path, before: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Other threads use the same session meanwhile."""
-        seen: list[str] = []
-        count = ClassCounter.count
-
-        def looking(*given: Any) -> Any:
-            seen.append(str(spark.conf.get("spark.sql.caseSensitive")))
-            return count(*given)
-
-        monkeypatch.setattr(ClassCounter, "count", looking)
-        source = FolderSource(spark, file_settings([write_text(tmp_path)]), CLOCK, 3)
-        assert len(list(source.count(roster(), 1, 9))) == 3
-        assert set(seen) == {"false"}
-
     def test_nor_after_a_stop(self, spark: SparkSession, tmp_path: Path, before: int) -> None:
         source = FolderSource(spark, file_settings([write_text(tmp_path)]), CLOCK, 3)
         next(source.count(roster(), 1, 1))
@@ -128,22 +112,4 @@ class TestFiles:
         monkeypatch.setattr(ClassCounter, "count", lambda *_: spark.sql("SELECT raise_error('x')").collect())
         with pytest.raises(InvalidInput, match="Spark cannot read the input files"):
             next(source.count(roster(), 2, 1))
-        assert is_as_before(spark, before)
-
-    def test_nor_where_opening_fails_half_way(self, spark: SparkSession, tmp_path: Path, before: int) -> None:
-        path = tmp_path / "events.parquet"
-        frame(spark).selectExpr("now() AS time", "who AS user", "place AS cell").coalesce(1).write.parquet(
-            f"file://{tmp_path}/written"
-        )
-        next((tmp_path / "written").glob("*.parquet")).rename(path)
-        chosen = file_settings([write_text(tmp_path), str(path)], ["a", "b"], timezone_us=0)
-        FolderSource(spark, chosen, CLOCK, 3)
-
-        def gone(*_: Any) -> Any:
-            raise OSError
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("wevent.spark.input_files._type_of", gone)  # after the text was read
-            with pytest.raises(InvalidInput, match="Spark cannot read the input files"):
-                FolderSource(spark, chosen, CLOCK, 3)
         assert is_as_before(spark, before)

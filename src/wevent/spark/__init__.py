@@ -38,7 +38,7 @@ def __dir__() -> list[str]:
 
 def require_pyspark() -> None:
     """Refuse an installation without the extra."""
-    missing = [name for name in ("pyspark", "pyarrow") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]
     if missing:
         raise InvalidSettings(
             f"This is an installation without {' and '.join(missing)}.",

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Population, Requirement
@@ -23,14 +21,13 @@ from wevent.errors import InvalidInput, InvalidSettings
 from wevent.publishing.configuration import in_memory, load_settings, people_of
 from wevent.publishing.session import Moment
 from wevent.settings import Settings
-from wevent.spark.event_plan import COUNTS, EventPlan
+from wevent.spark.event_plan import COUNTS, EventPlan, arrow_texts
 from wevent.streams import declared_clock, read_requirements
 
 _SUMS = 1 << 22  # that the driver takes at once: slots × classes × cells
 _MOST_SLOTS = 1_024  # of one job: users may change between slots, and then those that follow are counted again
 _PAGE = 1_000  # ids of unregistered users that the driver reads beyond those that may count
 _BROADCAST = 200_000  # rosters of more ids are joined where the rows are, instead of being sent to every executor
-_CHUNK = 1 << 20  # ids of one Arrow chunk: their texts stay within 32-bit offsets
 
 
 def count(
@@ -181,7 +178,7 @@ def _add_strangers(row: IntArray, unknown: DataFrame, roster: Roster) -> int:
     The smallest ids of those that the registry admits count. They are read in pages, since some may be excluded. Pages go by
     number: an id in the question would be in Spark's plan, which its event log keeps.
     """
-    unknown = unknown.select(F.col("user").cast("string").alias("name"), "place", "events")
+    unknown = unknown.select(F.col("user").alias("name"), "place", "events")
     names = unknown.select("name").distinct().orderBy("name")
     chosen: list[str] = []
     page = roster.unknown_limit + _PAGE
@@ -200,15 +197,12 @@ def _add_strangers(row: IntArray, unknown: DataFrame, roster: Roster) -> int:
     return int(sums["events"].sum())
 
 
-def _by_number(rows: DataFrame, roster: Roster) -> bool:
-    """Return whether users of both are numbers: otherwise ids are compared as text."""
-    return roster.numbered and isinstance(rows.schema["user"].dataType, T.LongType)
-
-
 def _members(rows: DataFrame, roster: Roster) -> DataFrame:
     """Return a frame with columns `member` and `class`, one row per user of the roster, to be joined with such rows."""
-    ids: Any = roster.ids.astype(np.int64) if _by_number(rows, roster) else _texts(roster.ids)  # type: ignore[union-attr]
-    frame = rows.sparkSession.createDataFrame(pyarrow.table({"member": ids, "class": roster.classes.astype(np.int32)}))
+    ids = roster.ids if isinstance(roster.ids, StringColumn) else Labels.of(roster.ids).values()
+    texts = ids if isinstance(ids, StringColumn) else StringColumn.from_texts([str(one) for one in ids])
+    table = pyarrow.table({"member": arrow_texts(texts), "class": roster.classes.astype(np.int32)})
+    frame = rows.sparkSession.createDataFrame(table)
     return frame.repartition("member") if len(roster) > _BROADCAST else frame
 
 
@@ -216,19 +210,4 @@ def _with_classes(rows: DataFrame, members: DataFrame, roster: Roster) -> DataFr
     """Return rows with the `class` of their user, NULL for unregistered users."""
     if len(roster) <= _BROADCAST:
         members = members.hint("broadcast")
-    user = rows["user"] if _by_number(rows, roster) else rows["user"].cast("string")
-    return rows.join(members, user == members["member"], "left").drop("member")
-
-
-def _texts(ids: npt.NDArray[Any] | StringColumn) -> pyarrow.ChunkedArray:
-    """Return ids as Arrow text, without a Python string for each where they are in a buffer."""
-    if not isinstance(ids, StringColumn):
-        values = ids if ids.dtype.kind in "iu" else [str(value) for value in Labels.of(ids).values()]
-        return pyarrow.chunked_array([pyarrow.array(values).cast(pyarrow.string())])
-    chunks = []
-    for start in range(0, len(ids), _CHUNK):
-        part = ids.where(slice(start, start + _CHUNK)).tight()
-        offsets = np.concatenate(([0], np.cumsum(part.sizes))).astype(np.int32)
-        buffers = pyarrow.py_buffer(offsets), pyarrow.py_buffer(np.ascontiguousarray(part.data))
-        chunks.append(pyarrow.StringArray.from_buffers(len(part), *buffers))
-    return pyarrow.chunked_array(chunks, type=pyarrow.string())
+    return rows.join(members, rows["user"] == members["member"], "left").drop("member")

@@ -1,21 +1,30 @@
-"""From a DataFrame of events to each user's last cell of each slot, at rest and streaming.
+"""From events to each user's last cell of each slot, at rest and streaming.
 
-Everything is Spark's own expressions: no row passes through Python, and none can end the query.
+Rows are decoded in Spark's Python workers by the readers of every other input (`streams`); the rest is Spark's own
+expressions. No record can end a query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
 
+import numpy as np
+import pyarrow
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
+from pyspark.sql.types import StructType
 from pyspark.sql.window import Window
 
-from wevent.errors import InvalidSettings
+from wevent.counting.string_column import StringColumn
+from wevent.errors import InvalidInput, InvalidSettings
 from wevent.settings import StreamSettings
-from wevent.spark.columns import identities, instants, with_places
 from wevent.streams.clock import SlotClock
+from wevent.streams.decoding import Decoded
+from wevent.streams.duckdb_tables import TableReader, connect, load_frame
+from wevent.streams.file_source import open_readers
 from wevent.streams.inputs import require_columns
 from wevent.streams.rejections import MALFORMED
 
@@ -25,6 +34,67 @@ WHY = {name: number for number, name in enumerate((*MALFORMED, "before", "after"
 OBSERVED = "wevent"
 """The name under which a query's progress says what became of its rows; private."""
 _MOST_MOMENTS = 1 << 62
+_EVENTS = "user string, slot bigint, moment bigint, why int"
+_ARROW = pyarrow.schema(
+    [("user", pyarrow.string()), ("slot", pyarrow.int64()), ("moment", pyarrow.int64()), ("why", pyarrow.int32())]
+)
+_CHUNK = 1 << 20  # texts of one Arrow chunk: they stay within 32-bit offsets
+
+
+@dataclass(frozen=True)
+class RowDecoder:
+    """Decoder of rows in a Python worker of Spark, which gets no other settings than these."""
+
+    settings: StreamSettings
+    clock: SlotClock
+
+    def read_columns(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        """Decode columns time, user and cell; the column `last` is the last slot an event of the batch may lie in."""
+        settings = replace(self.settings, time_column="time", user_column="user", cell_column="cell")
+        connection = None
+        for batch in batches:
+            connection = connection or connect()
+            table = load_frame(pyarrow.Table.from_batches([batch]), ["time", "user", "cell"], connection=connection)
+            last = batch["last"][0].as_py() if len(batch) else 0
+            for piece in TableReader(table, settings).pieces():
+                yield self._rows(piece.decoded, last)
+
+    def read_files(
+        self, paths: Sequence[str], last: int, batches: Iterable[pyarrow.RecordBatch]
+    ) -> Iterator[pyarrow.RecordBatch]:
+        """Decode the files whose numbers are in a column."""
+        for number in (number for batch in batches for number in batch[0].to_pylist()):
+            for reader in open_readers(replace(self.settings, inputs=(paths[number],))):
+                for piece in reader.pieces():
+                    yield self._rows(piece.decoded, last)
+
+    def _rows(self, decoded: Decoded, last: int) -> pyarrow.RecordBatch:
+        times, users, cells = decoded.batch
+        since = times - self.clock.origin_us
+        slots = since // self.clock.length_us + 1
+        outside = (slots < 1, slots > last, cells < 0)
+        whys = np.select(outside, (WHY["before"], WHY["after"], WHY["unknown_cell"]), COUNTS)
+        moments = since % self.clock.length_us * len(self.settings.cells) + cells
+        names = arrow_texts(StringColumn.from_texts([str(user) for user in users.values()])).combine_chunks()
+        malformed = pyarrow.nulls(len(decoded.problems), pyarrow.int64())
+        columns = (
+            [names, malformed.cast(pyarrow.string())],
+            [pyarrow.array(slots), malformed],
+            [pyarrow.array(moments), malformed],
+            [pyarrow.array(np.append(whys, decoded.problems + 1).astype(np.int32))],
+        )
+        return pyarrow.RecordBatch.from_arrays([pyarrow.concat_arrays(parts) for parts in columns], schema=_ARROW)
+
+
+def arrow_texts(texts: StringColumn) -> pyarrow.ChunkedArray:
+    """Return texts as Arrow text, without a Python string for each."""
+    chunks = []
+    for start in range(0, len(texts), _CHUNK):
+        part = texts.where(slice(start, start + _CHUNK)).tight()
+        offsets = np.concatenate(([0], np.cumsum(part.sizes))).astype(np.int32)
+        buffers = pyarrow.py_buffer(offsets), pyarrow.py_buffer(np.ascontiguousarray(part.data))
+        chunks.append(pyarrow.StringArray.from_buffers(len(part), *buffers))
+    return pyarrow.chunked_array(chunks, type=pyarrow.string())
 
 
 class EventPlan:
@@ -40,6 +110,8 @@ class EventPlan:
     def __init__(self, settings: StreamSettings, clock: SlotClock) -> None:
         self.settings, self.clock = settings, clock
         self._limit = settings.max_cells_per_user
+        wanted = {one.name: getattr(settings, one.name) for one in fields(StreamSettings)}  # no others go to workers
+        self._decoder = RowDecoder(StreamSettings(**{**wanted, "inputs": (), "frame": None}), clock)
         self._place = F.pmod(F.col("moment"), F.lit(len(settings.cells))).alias("place")
         if settings.slot_column is not None:
             raise InvalidSettings(
@@ -61,21 +133,16 @@ class EventPlan:
             events: with the columns that the settings name.
             last: the last slot an event may lie in; it may be made of the column `now_us`.
             now_us: when its batch began, in columns of the events.
+
+        Raises:
+            InvalidInput, InvalidEvents: for columns that cannot be those of events.
         """
-        clock, names, cells = self.clock, self.settings.columns, self.settings.cells
-        raw, kinds = _chosen(events, names, now_us)
-        micros, unzoned = instants(F.col("raw_time"), kinds["time"], self.settings)
-        users, _ = identities(F.col("raw_user"), kinds["user"], names["user"])
-        labels, numbered = identities(F.col("raw_cell"), kinds["cell"], names["cell"])
-        rows = with_places(raw.withColumns({"user": users, "micros": micros}), labels, numbered, cells)
-        slot = slot_number(F.col("micros"), clock)
-        no_time = F.when(unzoned, WHY["no_offset"]).otherwise(WHY["no_time"])
-        why = F.when(F.col("user").isNull(), WHY["no_user"]).when(labels.isNull(), WHY["no_cell"])
-        why = why.when(F.col("micros").isNull(), no_time).when(slot < 1, WHY["before"]).when(slot > last, WHY["after"])
-        why = why.when(F.col("place").isNull(), WHY["unknown_cell"]).otherwise(COUNTS)
-        since = F.pmod(F.col("micros") - F.lit(clock.origin_us), F.lit(clock.length_us))
-        moment = since * F.lit(len(cells)) + F.col("place")
-        return rows.select("user", slot.alias("slot"), moment.alias("moment"), why.alias("why"))
+        return _chosen(events, self.settings, last, now_us).mapInArrow(self._decoder.read_columns, _EVENTS)
+
+    def read_files(self, session: SparkSession, paths: Sequence[str], last: int) -> DataFrame:
+        """Return the events of files as `read` does; a task reads a whole file."""
+        numbers = session.range(len(paths), numPartitions=len(paths))
+        return numbers.mapInArrow(partial(self._decoder.read_files, paths, last), _EVENTS)
 
     def folded(self, read: DataFrame, slot: str = "slot") -> DataFrame:
         """Fold rows of `read` that count: the last one of a slot, user (with k > 1 also cell), and the number of events."""
@@ -153,18 +220,26 @@ def batch_moment_us() -> Column:
     return F.unix_micros(F.current_timestamp())
 
 
-def _chosen(
-    events: DataFrame, names: Mapping[str, str], now_us: Column | None
-) -> tuple[DataFrame, dict[str, DataType]]:
-    """Return the columns that the settings name, and no other, as raw_time, …; and their types.
+def _chosen(events: DataFrame, settings: StreamSettings, last: Column, now_us: Column | None) -> DataFrame:
+    """Return the columns that the settings name as time, user and cell, beside the last slot.
 
     By place: names of a frame are the user's. They may have dots and backticks in them, differ by case alone, or be what
     columns are called in here.
     """
-    require_columns("the DataFrame", events.columns, list(names.values()))
-    places = {role: events.columns.index(name) for role, name in names.items()}
+    wanted = list(settings.columns.values())
+    require_columns("the DataFrame", events.columns, wanted)
+    places = {name: events.columns.index(name) for name in wanted}
+    found = StructType([events.schema.fields[place] for place in places.values()])
+    try:
+        sample = events.sparkSession.createDataFrame([], found).toArrow()
+    except PySparkException as error:
+        raise InvalidInput(
+            f"The DataFrame has a column that cannot be read ({type(error).__name__}).",
+            "Times, ids and labels need plain types.",
+            path=None,
+        ) from None
+    TableReader(load_frame(sample, wanted, name="the DataFrame"), settings)  # refuses columns of other types
     more = [] if now_us is None else [now_us]
-    numbered = events.select("*", *more).toDF(*map(str, range(len(events.columns) + len(more))))
-    raw = [F.col(str(place)).alias(f"raw_{role}") for role, place in places.items()]
-    raw += [F.col(str(len(events.columns))).alias("now_us") for _ in more]
-    return numbered.select(*raw), {role: events.schema.fields[place].dataType for role, place in places.items()}
+    numbered = events.select("*", *more).toDF(*map(str, range(len(events.columns))), *(["now_us"] if more else []))
+    raw = [F.col(str(places[name])).alias(role) for role, name in settings.columns.items()]
+    return numbered.select(*raw, last.cast("bigint").alias("last"))

@@ -1,8 +1,7 @@
 """`wevent publish FOLDER --engine spark`: input files as a DataFrame, counted by `wevent.spark.class_counts`.
 
-Rows and lines are read as the other engines read them: Parquet by Spark's own expressions, text by the same decoders in
-Spark's Python workers. Rows of Spark have no order: among events at the same microsecond the cell declared last wins. The
-sessions in which a command counts are made here, too.
+Spark's Python workers read whole files with the readers of the default engine. Rows of Spark have no order: among events
+at the same microsecond the cell declared last wins. The sessions in which a command counts are made here, too.
 """
 
 from __future__ import annotations
@@ -13,35 +12,26 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from functools import partial, reduce
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import pyarrow
-import pyarrow.parquet
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from wevent.counting.roster import Counts, Rejected, Roster
 from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings
 from wevent.settings import StreamSettings
 from wevent.spark.class_counts import ClassCounter, int_columns
-from wevent.spark.columns import of_nanoseconds, shifted
 from wevent.spark.event_plan import COUNTS, WHY, EventPlan
 from wevent.streams.clock import SlotClock
-from wevent.streams.duckdb_tables import TableReader
-from wevent.streams.file_source import Reader, open_readers
-from wevent.streams.inputs import InputFile, open_decoder
+from wevent.streams.file_source import open_readers
 from wevent.streams.rejections import MALFORMED
 from wevent.streams.source import SlotCounts, Source
 
@@ -49,17 +39,7 @@ ENCRYPTION = "spark.io.encryption.enabled"
 """Makes Spark encrypt shuffles and spills, under keys that end with the application; read once, when that starts."""
 PARTITIONS = "spark.sql.shuffle.partitions"
 """Number of parts into which Spark divides rows by key; its default is 200 on any machine."""
-READING = {
-    "spark.sql.caseSensitive": "true",  # as for every other engine, user and User are two
-    "spark.sql.legacy.parquet.nanosAsLong": "true",  # or a file that has any is refused
-}
-"""Settings of a session in which files are read."""
-
 _CANCEL_S = 0.2
-_LINES = 20_000  # decoded at once
-_TEXT_SCHEMA = "user string, slot bigint, moment bigint, why int"
-
-TextRow = tuple[str | None, int | None, int | None, int]
 
 
 class FolderSource(Source):
@@ -71,9 +51,9 @@ class FolderSource(Source):
     def __init__(self, session: SparkSession, settings: StreamSettings, clock: SlotClock, last: int) -> None:
         self._plan = EventPlan(settings, clock)
         readers = open_readers(settings)  # checks what is declared, as for every other engine
-        self._paths = [reader.file.path for reader in readers]
+        self._paths = [os.path.abspath(reader.file.path) for reader in readers]
         super().__init__(settings, last, len(self._paths))
-        self._caller, self._session = session, copy_session(session, READING)
+        self._session = session
         self._end = last
         self._tag = f"wevent-{uuid4().hex}"  # of its own jobs: others may run in the same application
         self._counter = ClassCounter(self._plan)
@@ -81,8 +61,7 @@ class FolderSource(Source):
         self._held: tuple[Roster | None, dict[int, Counts]] = None, {}  # counted already: a job counts many slots
         self._sizes: dict[tuple[int, int], int] = {}  # rows by slot and reason, 0 for no slot
         self._working = False
-        with self._jobs():
-            self._rows = read_files(self._session, self._plan, readers, last)
+        self._rows = self._plan.read_files(session, self._paths, last)
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         for slot in self._slots(first, most):
@@ -126,7 +105,7 @@ class FolderSource(Source):
 
     @contextmanager
     def _jobs(self) -> Iterator[None]:
-        """Run jobs that `stop` cancels, then restore the caller's thread; after an error Spark keeps nothing."""
+        """Run jobs that `stop` cancels; after an error Spark keeps nothing."""
         self._working, is_torn = True, False
         try:
             self._session.sparkContext.addJobTag(self._tag)
@@ -146,8 +125,7 @@ class FolderSource(Source):
         finally:
             if not is_torn:
                 with suppress(Py4JError, AttributeError):  # Java, or the context, was stopped meanwhile
-                    self._caller.sparkContext.removeJobTag(self._tag)
-                    activate(self._caller)
+                    self._session.sparkContext.removeJobTag(self._tag)
             self._working = False
 
     def _counted(self, roster: Roster, first: int) -> dict[int, Counts]:
@@ -171,97 +149,6 @@ class FolderSource(Source):
             fix = "`wevent check` says where; or leave strict out to count and skip them."
             raise InvalidEvents("Some events are malformed, and strict allows only well-formed events.", fix)
         return sizes
-
-
-def read_files(session: SparkSession, plan: EventPlan, readers: Sequence[Reader], last: int) -> DataFrame:
-    """Return all rows of these files, as `EventPlan.read` returns those of a frame."""
-    name, parts = plan.settings.columns["time"], list[DataFrame]()
-    alike: dict[Any, list[str]] = {}  # Parquet files that are read in the same way
-    for reader in readers:
-        if isinstance(reader, TableReader):
-            # Of times in nanoseconds and others, read together, Spark takes the former for the latter, and says nothing.
-            alike.setdefault((*reader.expressions, _type_of(reader.file, name)), []).append(_address(reader.file))
-        else:
-            parts.append(_text_part(session, plan, reader.file, last))
-    for (*_, kind), addresses in alike.items():
-        events = _with_instants(session.read.parquet(*addresses), name, kind, plan.settings.timezone_us or 0)
-        parts.append(plan.read(events, F.lit(last)))
-    if len({part.schema["user"].dataType for part in parts}) > 1:
-        parts = [part.withColumn("user", F.col("user").cast("string")) for part in parts]
-    return reduce(DataFrame.unionByName, parts)
-
-
-def _type_of(file: InputFile, name: str) -> Any:
-    """Return the type of a column by Arrow, which sees the unit of times."""
-    with open(file.path, "rb") as opened:
-        kind = pyarrow.parquet.read_schema(opened).field(name).type
-    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-
-
-def _with_instants(events: DataFrame, name: str, kind: Any, timezone_us: int) -> DataFrame:
-    """Read times as the other engines do where Spark does not.
-
-    To Spark nanoseconds are whole numbers here, and times of the old kind (INT96), which have no offset, instants in UTC.
-    """
-    if not pyarrow.types.is_timestamp(kind):
-        return events
-    place = events.columns.index(name)
-    found, column = events.schema.fields[place].dataType, F.col(str(place))
-    offset_us = timezone_us if kind.tz is None else 0
-    if isinstance(found, T.LongType):
-        read = of_nanoseconds(column, offset_us)
-    elif isinstance(found, T.TimestampType) and offset_us:
-        read = shifted(column, offset_us)
-    else:
-        return events
-    numbered = events.toDF(*map(str, range(len(events.columns))))  # by place: names may have anything in them
-    return numbered.withColumn(str(place), read).toDF(*events.columns)
-
-
-def _address(file: InputFile) -> str:
-    """Return the address of a file of this machine, which is no glob and not in Spark's own file system."""
-    path = os.path.abspath(file.path)
-    for sign in "\\{}[]*?":
-        path = path.replace(sign, "\\" + sign)
-    return f"file://{path}"
-
-
-def _text_part(session: SparkSession, plan: EventPlan, file: InputFile, last: int) -> DataFrame:
-    """Return the lines of a file, decoded in Spark's Python workers."""
-    lines = session.read.option("lineSep", "\n").text(_address(file))
-    lines = lines.select(F.col("value").cast("binary"), F.col("_metadata.file_block_start"))
-    sent = replace(plan.settings, inputs=(), frame=None)  # can go to a worker
-    decoded = lines.rdd.mapPartitions(partial(_decode, file, sent, plan.clock, last))
-    return session.createDataFrame(decoded, _TEXT_SCHEMA, verifySchema=False)
-
-
-def _decode(
-    file: InputFile, settings: StreamSettings, clock: SlotClock, last: int, rows: Iterable[Any]
-) -> Iterator[TextRow]:
-    """Decode the lines of a partition, each with the start of its block in the file."""
-    decoder = open_decoder(file, settings)
-    lines = _after_header(rows) if file.columns else (line for line, _ in rows)
-    while chunk := list(islice(lines, _LINES)):
-        decoded = decoder.decode(b"".join(bytes(line) + b"\n" for line in chunk))
-        for problem in decoded.problems.tolist():
-            yield None, None, None, problem + 1
-        events, since = decoded.batch, decoded.batch.times - clock.origin_us
-        slots = since // clock.length_us + 1
-        outside = (slots < 1, slots > last, events.cells < 0)
-        whys = np.select(outside, (WHY["before"], WHY["after"], WHY["unknown_cell"]), COUNTS)
-        moments = since % clock.length_us * len(settings.cells) + events.cells
-        numbers = (column.tolist() for column in (slots, moments, whys))
-        yield from zip(map(str, events.users.values()), *numbers, strict=True)
-
-
-def _after_header(rows: Iterable[Any]) -> Iterator[bytes]:
-    """Return all lines but the header: the first line of the block that starts at 0."""
-    headed = True
-    for line, start in rows:
-        if headed and start == 0:
-            headed = False
-        else:
-            yield line
 
 
 def session_for_files() -> SparkSession:
@@ -290,22 +177,6 @@ def refuse_unencrypted(session: SparkSession, fix: str) -> None:
             fix,
             key="unencrypted",
         )
-
-
-def copy_session(session: SparkSession, values: dict[str, str]) -> SparkSession:
-    """Return a session of the same application with the same settings but these: other threads do not see it."""
-    java: Any = session._jsparkSession
-    own = SparkSession(session.sparkContext, java.cloneSession())
-    for name, value in values.items():
-        own.conf.set(name, value)
-    return own
-
-
-def activate(session: SparkSession) -> None:
-    """Make a session the active one of this thread, as it was before a copy of it was used."""
-    java = getattr(session._jvm, "org.apache.spark.sql.classic.SparkSession")  # as `createDataFrame` of a copy does
-    java.setActiveSession(session._jsparkSession)
-    SparkSession._activeSession = session
 
 
 def _new_application() -> SparkSession:

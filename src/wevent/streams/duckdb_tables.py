@@ -377,13 +377,21 @@ def column_names(frame: Any) -> list[str]:
     return [str(name) for name in (getattr(frame, "columns", ()) if names is None or callable(names) else names)]
 
 
-def load_frame(frame: Any, wanted: Sequence[str]) -> Table:
+def load_frame(
+    frame: Any, wanted: Sequence[str], *, name: str = "", connection: duckdb.DuckDBPyConnection | None = None
+) -> Table:
     """Copy the wanted columns of a frame, in the order of its rows. A frame that can be read only once is used up.
+
+    Args:
+        frame: the frame.
+        wanted: names of columns.
+        name: the name of the frame in messages; by default its library and class.
+        connection: a connection whose last frame is replaced.
 
     Raises:
         InvalidInput: if a column is missing or there twice, or the frame cannot be read.
     """
-    name, names, present = frame_name(frame), list(dict.fromkeys(wanted)), column_names(frame)
+    name, names, present = name or frame_name(frame), list(dict.fromkeys(wanted)), column_names(frame)
     index = {str(level) for level in frame.index.names} if _library(frame) == "pandas" else set()
     if index & set(names) - set(present):
         raise InvalidInput(f"{name} has a column of events as its index.", "Call reset_index() first.", path=name)
@@ -392,13 +400,13 @@ def load_frame(frame: Any, wanted: Sequence[str]) -> Table:
         if frame in _USED_UP:
             raise InvalidInput(f"{name} was read before.", "Make another one, or hand over a table.", path=name)
         _USED_UP.add(frame)
-    connection = connect()
+    connection = connection or connect()
     connection.execute("SET pandas_analyze_sample = 0")  # objects are text: no record decides the type of the others
     try:
         readable, expressions = _readable(frame, names)
         connection.register("arriving", readable)
         columns = ", ".join(f"{expressions.get(name, '{0}').format(quoted(name))} AS {quoted(name)}" for name in names)
-        connection.execute(f"CREATE TEMP TABLE {FRAME} AS SELECT {columns} FROM arriving")
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {FRAME} AS SELECT {columns} FROM arriving")
         connection.unregister("arriving")
     except Exception as error:  # noqa: BLE001  # of whatever library the frame is
         raise InvalidInput(
