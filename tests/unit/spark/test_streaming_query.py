@@ -73,7 +73,7 @@ def test_nor_does_one_that_does_not_stop_after_the_last_slot_leave_people_with_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(publication, "run", lambda *_, **__: Report())
-    loop = LoopThread(cast(Any, None), None, cast(Any, None), cast(Any, Settings()), RunOptions(), ())
+    loop = LoopThread(cast(Any, None), None, cast(Any, None), cast(Any, Settings()), RunOptions())
     loop.source, loop.query = SparkSource(stream_settings(), SlotClock(DAY, 60 * SECOND), 3), cast(Any, Query())
     loop.counter = cast(Any, Counter())
     loop.start()
