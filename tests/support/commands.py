@@ -18,6 +18,9 @@ from wevent.cli import main
 START = "2026-01-01T00:00:00Z"
 CLOCK = ("--slot", "60s", "--start", START)
 PEOPLE = ("--requirements", "users.csv", "--cells", "4")
+RunCommand = Callable[..., tuple[int, str, str]]
+"""Runs a command in process; returns its exit code and what it printed."""
+
 PATIENCE_S = 600.0
 """Limit of every wait of a test, far above what a busy machine needs: only a test that fails reaches it."""
 

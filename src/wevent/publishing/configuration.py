@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -153,27 +152,13 @@ def refuse_missing(values: Mapping[str, Any], also: Collection[str], *, framed: 
     missing += [key for key in _NO_BLANK if values.get(key) == ""]
     if not missing:
         return
-    empty = _without_rows(values.get("requirements")) if "requirements" in also else None
     options = ["EVENTS" if key == "inputs" else f"--{key.replace('_', '-')}" for key in missing]
     keys = f"{missing[0]} = …" if len(missing) == 1 else "the same keys"
     raise InvalidSettings(
-        f"{_listed(missing)} must be set" + (f", and {empty} has no rows." if empty else "."),
-        f"Give {_listed(options)}, or {keys} in the configuration file."
-        + (" Write who asks for what into the requirements file, a line each." if empty else ""),
+        f"{_listed(missing)} must be set.",
+        f"Give {_listed(options)}, or {keys} in the configuration file.",
         key=missing[0],
     )
-
-
-def _without_rows(path: Any) -> str | None:
-    """Return the name of a requirements file that has at most a header, as a template leaves it; None for any other."""
-    if not isinstance(path, str | Path) or not Path(path).is_file():
-        return None
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = sum(1 for line in islice((line for line in file if line.strip()), 2))
-    except (OSError, UnicodeDecodeError):
-        return None  # the reader of the file reports the error
-    return str(path) if lines < 2 else None
 
 
 def _listed(words: list[str]) -> str:

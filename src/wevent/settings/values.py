@@ -135,11 +135,11 @@ class WindowReader:
         except InvalidSettings:
             length_us = 0
         if not length_us:
-            expected = "a window that is a whole number of slots, or a duration such as 24h"
-            raise InvalidRequirement(expected, f"{written!r}", "Write for example 40 or 24h.", window=written)
+            problem = f"A window is a whole number of slots or a duration such as 24h, not {written!r}."
+            raise InvalidRequirement(problem, "Write for example 40 or 24h.", window=written)
         if self._slot_us is None:
-            expected = "a window in slots, for slots that have numbers and no length (slot_column)"
-            raise InvalidRequirement(expected, f"{written!r}", "Write the number of slots.", window=written)
+            problem = f"The window {written!r} is a duration, but slots have numbers and no length (slot_column)."
+            raise InvalidRequirement(problem, "Write the number of slots.", window=written)
         slots = -(-length_us // self._slot_us)
         if slots * self._slot_us != length_us:
             covered = "1 slot" if slots == 1 else f"{slots} slots"

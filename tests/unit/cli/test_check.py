@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from wevent.cli import main
+from tests.support.commands import RunCommand
 
 pytestmark = pytest.mark.slow
 
-RunCommand = Callable[..., tuple[int, str, str]]
 CLOCK = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:10:00Z")
 PEOPLE = ("--requirements", "users.csv", "--cells", "cells.txt")
 SECRET = ("Xaver4711", "Geheimratshof")
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> RunCommand:
-    monkeypatch.chdir(tmp_path)
+def run(invoke: RunCommand) -> RunCommand:
     rows = [f"u-{user},{4 + 4 * (user % 2)},0.5" for user in range(20)]
     Path("users.csv").write_text("\n".join(["user,window,epsilon", *rows]) + "\n")
     Path("cells.txt").write_text("north\nsouth\n")
-
-    def invoke(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as caught:
-            main(arguments)
-        out, err = capfd.readouterr()
-        return int(caught.value.code or 0), out, err
 
     return invoke
 

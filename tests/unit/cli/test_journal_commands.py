@@ -7,22 +7,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from tests.support.commands import PATIENCE_S, slots_of, wait_for
+from tests.support.commands import PATIENCE_S, RunCommand, slots_of, wait_for
 from tests.support.stored_slots import change_entry
-from wevent.cli import main
 from wevent.cli.publish import command as publish_command
 from wevent.settings import RunOptions
 
 pytestmark = pytest.mark.slow
 
-RunCommand = Callable[..., tuple[int, str, str]]
 CLOCK = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z")
 
 
@@ -41,13 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(folder: Path, capfd: pytest.CaptureFixture[str]) -> RunCommand:
-    def invoke(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as caught:
-            main(arguments)
-        out, err = capfd.readouterr()
-        return int(caught.value.code or 0), out, err
-
+def run(folder: Path, invoke: RunCommand) -> RunCommand:
     return invoke
 
 
@@ -152,15 +143,6 @@ def test_an_imported_file_is_imported_once(run: RunCommand) -> None:
     assert {"n1", "n2"} & {row["user"] for row in rows} == {"n2"}
 
 
-def test_a_new_epoch(run: RunCommand) -> None:
-    publish(run, 5, "--mechanism", "pbd")
-    code, _, err = publish(run, 10, "--mechanism", "pba")
-    assert code == 2
-    assert "mechanism ('pbd' in the journal, 'pba' now)" in err
-    assert publish(run, 10, "--mechanism", "pba", "--reconfigure")[0] == 0
-    assert run("verify", "run.journal")[0] == 0
-
-
 def test_a_requirement_that_was_not_declared_needs_a_new_epoch(run: RunCommand) -> None:
     publish(run, 5)
     wish = ("users", "run.journal", "add", "bob", "--window", "4", "--epsilon", "0.1")
@@ -190,11 +172,9 @@ def test_unknown_users_may_be_counted(run: RunCommand) -> None:
     ("arguments", "said"),
     [
         (("verify", "missing.journal"), "no such file"),
-        (("status", "users.csv"), "another kind of file"),
         (("releases", "users.csv"), "another kind of file"),
         (("users", "users.csv", "list"), "another kind of file"),
         (("backup", "users.csv", "copy"), "another kind of file"),
-        (("publish", "events.csv", "--cells", "4", "--slot", "60s"), "--journal, --requirements, --start and --end"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_2(run: RunCommand, arguments: tuple[str, ...], said: str) -> None:
@@ -207,13 +187,9 @@ def test_mistakes_are_one_sentence_and_exit_code_2(run: RunCommand, arguments: t
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--slot", "0s"), "longer than zero"),
-        (("--start", "2026-01-01T00:00:00"), "offset"),
         (("--requirements", "twice.csv"), "is in line"),
         (("--user-column", "person"), "person"),
         (("--out", "out.xlsx"), "does not end in"),
-        (("--journal", "no/folder/run.journal"), "There is no folder for the journal"),
-        (("--mechanism", "pbx"), "Did you mean"),
         (("--declare", "x"), "WINDOW,EPSILON"),
     ],
 )
@@ -241,31 +217,6 @@ def test_bad_changes_of_users_never_name_them(run: RunCommand) -> None:
         assert "secret-7" not in out + err
 
 
-def test_live_lines_closed_by_the_sender(folder: Path) -> None:
-    lines = []
-    for minute in range(6):
-        lines += [json.dumps({"time": f"2026-01-01T00:0{minute}:30Z", "user": user, "cell": 1}) for user in range(5)]
-        lines.append(json.dumps({"close": f"2026-01-01T00:0{minute + 1}:00Z"}))
-    command = [
-        sys.executable,
-        "-m",
-        "wevent.cli",
-        "publish",
-        "-",
-        *CLOCK,
-        "--close-slots-by",
-        "lines",
-        "--cells",
-        "4",
-    ]
-    command += ["--requirements", "users.csv", "--journal", "live.journal"]
-    done = subprocess.run(
-        command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert [json.loads(line)["slot"] for line in done.stdout.splitlines()] == [1, 2, 3, 4, 5, 6]
-
-
 def test_doctor(run: RunCommand) -> None:
     code, out, _ = run("doctor", "--json")
     assert code == 0
@@ -287,19 +238,6 @@ def test_a_live_run_stops_on_sigterm_and_says_how_to_resume(folder: Path) -> Non
     slots = [json.loads(line)["slot"] for line in Path("live.ndjson").read_text().splitlines()]
     assert slots == list(range(1, len(slots) + 1))
     assert len(slots) >= 2
-
-
-def test_what_to_do_about_a_folder_that_is_not_there(run: RunCommand) -> None:
-    publish(run, 3)
-    for arguments in (
-        ("backup", "run.journal", "no/backup.journal"),
-        ("releases", "run.journal", "--out", "no/r.csv"),
-    ):
-        code, _, err = run(*arguments)
-        assert (code, "Make the folder first." in err) == (2, True), err
-    code, out, _ = run("doctor", "--folder", "no")
-    assert code == 1
-    assert out.count("Make the folder first.") == 2
 
 
 def test_released_through_where_nothing_is_to_be_settled(run: RunCommand) -> None:

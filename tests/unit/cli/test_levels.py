@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from wevent.cli import main
+from tests.support.commands import RunCommand
 from wevent.journal import open_journal
-
-RunCommand = Callable[..., tuple[int, str, str]]
 
 CONFIG = """
 inputs = ["events.csv"]
@@ -44,18 +41,11 @@ WHILE = {"window": 9, "epsilon": 0.1, "odds": math.exp(0.1)}
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> RunCommand:
-    monkeypatch.chdir(tmp_path)
+def run(invoke: RunCommand) -> RunCommand:
     Path("wevent.toml").write_text(CONFIG)
     write_users()
     events = [f"2026-01-01T0{minute // 60}:{minute % 60:02d}:00Z,u{minute % 20},{minute % 4}" for minute in range(120)]
     Path("events.csv").write_text("\n".join(["time,user,cell", *events]) + "\n")
-
-    def invoke(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as caught:
-            main(arguments)
-        out, err = capfd.readouterr()
-        return int(caught.value.code or 0), out, err
 
     return invoke
 
@@ -209,7 +199,7 @@ def test_slots_without_a_length_have_no_durations(run: RunCommand) -> None:
     assert "any 40 slots" in run("levels", "run.journal")[1]
     code, _, err = run("users", "run.journal", "set", "u1", "--window", "24h", "--epsilon", "1")
     assert code == 2
-    assert "slots that have numbers and no length" in err
+    assert "slots have numbers and no length" in err
     out = run("users", "run.journal", "set", "u1", "--window", "8", "--epsilon", "0.5")[1]
     assert "From slot 4 on, any 8 slots lose at most 0.5. Until slot 43 the earlier choice protects as well." in out
 

@@ -155,7 +155,7 @@ BEFORE_PUBLISHING = {
     ),
     "half a slot": Mistake(
         PUBLISH,
-        "a whole number of slots, or a duration such as 24h; received '2.5'.",
+        "A window is a whole number of slots or a duration such as 24h, not '2.5'.",
         replaced("users.csv", "\n3,8,0.5", "\n3,2.5,0.5"),
     ),
     "a person twice": Mistake(
@@ -250,7 +250,9 @@ BEFORE_PUBLISHING = {
         ("init", "."), "Choose another folder, or remove these files.", lambda folder: call(folder, "init", ".")
     ),
     "a day of slots without a length": Mistake(
-        ("levels",), "received '24h'. Write the number of slots.", written("wevent.toml", NO_LENGTH)
+        ("levels",),
+        "no length (slot_column). Write the number of slots.",
+        written("wevent.toml", NO_LENGTH),
     ),
 }
 

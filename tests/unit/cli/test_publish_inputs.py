@@ -6,31 +6,22 @@ import gc
 import gzip
 import json
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from wevent.cli import main
+from tests.support.commands import RunCommand
 
-RunCommand = Callable[..., tuple[int, str, str]]
 HEADER = "time,user,cell\n"
 USERS = 200
 RECORD = '{"time": "2026-01-01T00:00:10Z", "user": 1, "cell": 0}\n'
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> RunCommand:
-    monkeypatch.chdir(tmp_path)
+def run(invoke: RunCommand) -> RunCommand:
     # ε = 50 in a window of 1: the noise is 0 but for one draw in 10¹⁰, so that releases show what was counted
     rows = "".join(f"{user},1,50\n" for user in range(USERS))
     Path("users.csv").write_text("user,window,epsilon\n" + rows + "alice,1,50\n u1 ,1,50\n")
-
-    def invoke(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as caught:
-            main(arguments)
-        out, err = capfd.readouterr()
-        return int(caught.value.code or 0), out, err
 
     return invoke
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from wevent.cli import main
+from tests.support.commands import RunCommand
 
-RunCommand = Callable[..., tuple[int, str, str]]
 CONFIG = """
 inputs = ["rides.csv"]
 slot = "60s"
@@ -34,20 +32,13 @@ Long = 8
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> RunCommand:
-    monkeypatch.chdir(tmp_path)
+def run(invoke: RunCommand) -> RunCommand:
     people = [f"r{n},Strict,{('Short', 'Long')[n % 2]}" for n in range(20)]
     Path("riders.csv").write_text("\n".join(["user,privacy,window", *people]) + "\n")
     Path("cells.txt").write_text("Centre\nHarbour\n")
     rows = [f"2026-01-01 00:{n % 10:02d}:{n % 60:02d},r{n % 20},{('Centre', 'Harbour')[n % 3 == 0]}" for n in range(90)]
     Path("rides.csv").write_text("\n".join(["started_at,rider,zone", *rows]) + "\n")
     Path("wevent.toml").write_text(CONFIG)
-
-    def invoke(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as caught:
-            main(arguments)
-        out, err = capfd.readouterr()
-        return int(caught.value.code or 0), out, err
 
     return invoke
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from tests.support.commands import call, publish, write_stream
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.arrays import IntArray
 from wevent.journal.record import Shown, decode_shown, encode_shown
@@ -64,14 +61,3 @@ def test_strict_users_who_gather_are_not_missed() -> None:
         off = np.array([release.histogram for release in releases]) - truth
         errors[name] = float((off[100:, 2] ** 2).mean())
     assert errors["anchors"] < errors["weighted"] / 4.0
-
-
-def test_a_journal_with_anchors_resumes_and_is_audited(tmp_path: Path) -> None:
-    write_stream(tmp_path)
-    for last, said in ((6, ("--class-weights", "calibrated")), (12, ()), (20, ("--class-weights", "calibrated"))):
-        done = publish(tmp_path, last, *said)
-        assert done.code == 0, done
-    refused = publish(tmp_path, 22, "--class-weights", "budget")
-    assert refused.code == 2
-    assert "class_weights ('calibrated' in the journal, 'budget' now)" in refused.err
-    assert call(tmp_path, "verify", "run.journal").code == 0

@@ -175,11 +175,6 @@ def test_events_of_no_kind(folder: Path, odd: Any) -> None:
         call(folder, odd)
 
 
-def test_all_that_is_missing_is_named_at_once(events: pd.DataFrame) -> None:
-    with pytest.raises(wevent.InvalidSettings, match="cells, slot, journal, requirements, start and end must be"):
-        wevent.publish(events)
-
-
 def test_frames_of_polars_need_no_pyarrow(folder: Path) -> None:
     code = (
         "import sys, importlib.util as u; find = u.find_spec\n"

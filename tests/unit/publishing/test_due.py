@@ -23,43 +23,63 @@ def test_a_release_waits_for_its_moment_or_the_next_one_of_the_grid(now_s: int, 
     assert moments.of(1) == goes_out_s * SECOND
 
 
-def test_how_long_a_slot_takes_shows_nowhere(tmp_path: Path) -> None:
-    seen: dict[str, list[tuple[int, int]]] = {}
-    for name, delays in (("quick", {}), ("slow", {1: 4, 2: 3, 4: 2}), ("late", {2: 7})):
-        wall = Wall()
-        source = DelayedSource(5, wall, delays)
-        told: list[tuple[int, int]] = []
-        with make_journal(tmp_path / name) as journal:
-            running = Running(
-                last=5,
-                due=DueMoments(CLOCK, 5 * SECOND, wall),
-                progress=lambda slot, last, told=told, wall=wall: told.append((slot, wall.us // SECOND)),
-            )
-            Publication(journal, source, KeptOutput(), running=running).run()
-        seen[name] = told
-        assert source.forgotten == [slot for slot, _ in told], "the events of a slot go with its commit"
-        assert source.counted == [1, 2, 3, 4, 5]
-    on_time = [(slot, 60 * slot + 5) for slot in range(1, 6)]
-    assert seen["quick"] == seen["slow"] == on_time
-    assert seen["late"] == [on_time[0], (3, 185), *on_time[3:]], "at the next moment, never when it is ready"
+def release_times(path: Path, source: DelayedSource, wall: Wall, last: int, offset_s: int = 5) -> list[tuple[int, int]]:
+    """Publish; return the slots and the second at which each was released. Slots that are released together are one."""
+    told: list[tuple[int, int]] = []
+    with make_journal(path) as journal:
+        running = Running(
+            last=last,
+            due=DueMoments(CLOCK, offset_s * SECOND, wall),
+            progress=lambda slot, last: told.append((slot, wall.us // SECOND)),
+        )
+        Publication(journal, source, KeptOutput(), running=running).run()
+    return told
+
+
+ON_TIME = [(slot, 60 * slot + 5) for slot in range(1, 6)]
 
 
 @pytest.mark.parametrize(
-    ("frozen_s", "goes_out"),
+    ("delays", "expected"),
     [
-        (0.1, [(1, 65), (2, 125), (3, 185), (4, 245), (5, 305)]),
-        (3, [(1, 65), (2, 125), (3, 185), (4, 245), (5, 305)]),
-        (20, [(1, 65), (2, 185), (3, 185), (4, 245), (5, 305)]),
-        (70, [(1, 65), (2, 245), (3, 245), (4, 245), (5, 305)]),
+        ({}, ON_TIME),
+        ({1: 4, 2: 3, 4: 2}, ON_TIME),
+        ({2: 7}, [ON_TIME[0], (3, 185), *ON_TIME[3:]]),  # at the next moment, never when it is ready
+    ],
+)
+def test_how_long_a_slot_takes_shows_nowhere(
+    tmp_path: Path, delays: dict[int, int], expected: list[tuple[int, int]]
+) -> None:
+    wall = Wall()
+    source = DelayedSource(5, wall, delays)
+    assert release_times(tmp_path / "run.journal", source, wall, 5) == expected
+    assert source.forgotten == [slot for slot, _ in expected], "the events of a slot go with its commit"
+    assert source.counted == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("offset_s", [5, 60, 65, 150, 200, 600])
+def test_every_release_has_a_moment_of_its_own_however_long_it_is_held(tmp_path: Path, offset_s: int) -> None:
+    """Slots that closed while an earlier one was held are ready long before their own moments."""
+    wall = Wall()
+    found = release_times(tmp_path / "run.journal", DelayedSource(12, wall, {}), wall, 12, offset_s)
+    assert found == [(slot, 60 * slot + offset_s) for slot in range(1, 13)]
+
+
+@pytest.mark.parametrize(
+    ("frozen_s", "expected"),
+    [
+        (0.1, ON_TIME),
+        (3, ON_TIME),
+        (20, [ON_TIME[0], (2, 185), *ON_TIME[2:]]),
+        (70, [ON_TIME[0], (2, 245), (3, 245), *ON_TIME[3:]]),
     ],
 )
 def test_a_release_that_was_held_by_a_frozen_process_goes_out_on_the_grid(
-    tmp_path: Path, frozen_s: float, goes_out: list[tuple[int, int]]
+    tmp_path: Path, frozen_s: float, expected: list[tuple[int, int]]
 ) -> None:
     """Slot 2 is drawn and held when the process stands still."""
     wall = Wall()
     source = DelayedSource(5, wall, {})
-    told: list[tuple[int, int]] = []
     frozen_us = round(frozen_s * SECOND)
     idle = source.idle
 
@@ -70,14 +90,7 @@ def test_a_release_that_was_held_by_a_frozen_process_goes_out_on_the_grid(
         return idle(wait_s)
 
     source.idle = freeze  # type: ignore[method-assign]
-    with make_journal(tmp_path / "run.journal") as journal:
-        running = Running(
-            last=5,
-            due=DueMoments(CLOCK, 5 * SECOND, wall),
-            progress=lambda slot, last: told.append((slot, wall.us // SECOND)),
-        )
-        Publication(journal, source, KeptOutput(), running=running).run()
-    assert told == goes_out
+    assert release_times(tmp_path / "run.journal", source, wall, 5) == expected
 
 
 def test_a_journal_that_is_ahead_of_the_clock_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -100,34 +113,6 @@ def test_a_journal_that_is_ahead_of_the_clock_is_logged(tmp_path: Path, caplog: 
             "slots are no longer ahead of the clock",
         ]
         assert lines(6) == []
-
-
-@pytest.mark.parametrize("offset_s", [5, 60, 65, 150, 600])
-def test_every_release_has_a_moment_of_its_own_however_long_it_is_held(tmp_path: Path, offset_s: int) -> None:
-    wall = Wall()
-    told: list[tuple[int, int]] = []
-    with make_journal(tmp_path / "run.journal") as journal:
-        running = Running(
-            last=12,
-            due=DueMoments(CLOCK, offset_s * SECOND, wall),
-            progress=lambda slot, last: told.append((slot, wall.us // SECOND)),
-        )
-        Publication(journal, DelayedSource(12, wall, {}), KeptOutput(), running=running).run()
-    assert told == [(slot, 60 * slot + offset_s) for slot in range(1, 13)]
-
-
-def test_a_release_that_is_in_time_waits_for_no_later_one(tmp_path: Path) -> None:
-    """Slots that closed while an earlier one was held are ready long before their own moments."""
-    wall = Wall()
-    told: list[tuple[int, int]] = []
-    with make_journal(tmp_path / "run.journal") as journal:
-        running = Running(
-            last=8,
-            due=DueMoments(CLOCK, 200 * SECOND, wall),
-            progress=lambda slot, last: told.append((slot, wall.us // SECOND)),
-        )
-        Publication(journal, DelayedSource(8, wall, {}), KeptOutput(), running=running).run()
-    assert told == [(slot, 60 * slot + 200) for slot in range(1, 9)]
 
 
 def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:

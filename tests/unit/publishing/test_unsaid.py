@@ -41,14 +41,6 @@ def test_a_new_journal_is_pft_with_anchors(folder: Path) -> None:
     fine(publish(folder, 5))
 
 
-def test_an_earlier_journal_can_use_anchors_from_an_epoch_on(folder: Path) -> None:
-    """Not in another journal, whose epsilons would add up: an epoch keeps every charge."""
-    fine(publish(folder, 3, "--class-weights", "budget"))
-    fine(publish(folder, 6, "--class-weights", "calibrated", "--reconfigure"))
-    assert [epoch["class_weights"] for epoch in epochs(folder)] == ["budget", "calibrated"]
-    fine(call(folder, "verify", "run.journal"))
-
-
 SAID = {
     "the former default": (("--mechanism", "pbd"), {"mechanism": "pbd", "class_weights": None}),
     "weights": (("--class-weights", "budget"), {"mechanism": "pft", "class_weights": "budget"}),
@@ -134,13 +126,6 @@ def test_none_takes_back_what_was_said(folder: Path) -> None:
     assert publish(folder, 6, "--known-total", "none").code == 2
     fine(publish(folder, 6, "--known-total", "none", "--reconfigure"))
     assert [epoch["known_total"] for epoch in epochs(folder)] == [60, None]
-
-
-def test_a_misspelt_mechanism_is_named_also_on_resuming(folder: Path) -> None:
-    fine(publish(folder, 3))
-    refused = publish(folder, 5, "--mechanism", "pftt")
-    assert refused.code == 2
-    assert "Did you mean 'pft'?" in refused.err
 
 
 def test_windows_in_hours_follow_the_length_of_slots_until_there_is_one(folder: Path) -> None:

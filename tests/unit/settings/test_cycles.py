@@ -54,11 +54,6 @@ def test_a_duration_needs_slots_that_have_a_length() -> None:
         parse_cycles("1d", None)
 
 
-def test_days_of_a_list() -> None:
-    assert parse_days(["2026-12-25", date(2026, 1, 4)]) == (date(2026, 1, 4), date(2026, 12, 25))
-    assert parse_days("none") == ()
-
-
 @pytest.mark.parametrize("written", [["25.12.2026"], ["2026-02-30"], [datetime(2026, 1, 1)], [7], 7, [None]])
 def test_what_is_no_day_is_refused_by_name(written: Any) -> None:
     with pytest.raises(InvalidSettings, match="special_days must be days"):
