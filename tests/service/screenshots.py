@@ -34,7 +34,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         time.sleep(max(0, datetime.now(UTC).second - 20) and 61 - datetime.now(UTC).second)  # within one minute
         served, crowd = _city(Path(place))
-        served.start()
+        served.run()
         try:
             browser = launch(playwright)
             for name, picture in _pictures(browser, served).items():
@@ -69,8 +69,8 @@ def _pictures(browser: Browser, served: Served) -> dict[str, Callable[[], bytes]
         "live": shot(served.url, tall, "light", _live),
         "live-dark": shot(served.url, tall, "dark", _pointed),
         "live-phone": shot(served.url, (PHONE[0], 1400), "light", _live),
-        "choose": shot(served.link("700"), (DESK[0], 1100), "light", _choose),
-        "choose-phone": shot(served.link("700"), (PHONE[0], 1400), "dark", _choose),
+        "choose": shot(served.page("700"), (DESK[0], 1100), "light", _choose),
+        "choose-phone": shot(served.page("700"), (PHONE[0], 1400), "dark", _choose),
         "admin": shot(f"{served.url}/admin", (DESK[0], 1100), "light", administer),
     }
 
@@ -109,7 +109,7 @@ def _city(folder: Path) -> tuple[Served, list[tuple[str, str]]]:
     words = Levels.default()
     privacy, window = (generator.choice(list(found), _PEOPLE) for found in (words.privacy, words.window))
     rows = (f"{user},{privacy[user]}/{window[user]}\n" for user in range(_PEOPLE))
-    (folder / "requirements.csv").write_text("user,level\n" + "".join(rows), encoding="utf-8")
+    (folder / "users.csv").write_text("user,level\n" + "".join(rows), encoding="utf-8")
     end = datetime.now(UTC).replace(second=0, microsecond=0)
     done = call(folder, "publish", "events.csv", "--config", "wevent.toml", "--end", f"{end:%Y-%m-%dT%H:%M:%SZ}")
     assert done.code == 0, done

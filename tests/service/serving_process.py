@@ -31,7 +31,7 @@ class Service:
 
     Args:
         folder: where its files are.
-        people: rows user,window,epsilon of the requirements file.
+        people: rows user,window,epsilon of the requirements file; or user,level.
         slot: how long a slot is.
         cells: the number of cells, or their labels.
         service: the table [service]; there is no limit to requests unless it says so.
@@ -45,7 +45,7 @@ class Service:
     def __init__(
         self,
         folder: Path,
-        people: Iterable[tuple[str, int, float]],
+        people: Iterable[tuple[str, int, float] | tuple[str, str]],
         *,
         slot: str = "400ms",
         cells: int | list[str] = 4,
@@ -57,8 +57,9 @@ class Service:
         self._child: subprocess.Popen[bytes] | None = None
         self._lives = 0
         folder.mkdir(exist_ok=True)
-        rows = ["user,window,epsilon", *(f"{user},{window},{epsilon}" for user, window, epsilon in people)]
-        (folder / "users.csv").write_text("\n".join(rows) + "\n")
+        rows = list(people)
+        header = "user,window,epsilon" if len(rows[0]) == 3 else "user,level"
+        (folder / "users.csv").write_text("\n".join([header, *(",".join(map(str, row)) for row in rows), ""]))
         told = {
             "journal": "run.journal",
             "requirements": "users.csv",

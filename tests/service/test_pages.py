@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A public service of six cells, to which events are sent all the time."""
-    served = Served(tmp_path_factory.mktemp("city")).start()
+    served = Served(tmp_path_factory.mktemp("city")).run()
     with Crowd(served):
         served.wait_for_slot(3)
         yield served
@@ -92,7 +92,7 @@ def test_budgets_and_people_are_told(browser: Browser, service: Served) -> None:
 
 
 def test_a_restart_is_caught_up_with(browser: Browser, tmp_path: Path) -> None:
-    served = Served(tmp_path).start()
+    served = Served(tmp_path).run()
     try:
         served.wait_for_slot(2)
         with watched(browser, served.url) as seen:
@@ -104,7 +104,7 @@ def test_a_restart_is_caught_up_with(browser: Browser, tmp_path: Path) -> None:
             expect(page.locator("#state")).to_have_attribute("data-state", "waiting")
             before = latest_slot(page)
             page.wait_for_timeout(2000)
-            served.start()
+            served.run()
             expect(page.locator("#state-text")).to_have_text("Live")
             served.wait_for_slot(before + 4)
             wait_for(lambda: table_slots(page)[:1] >= [before + 4], f"slot {before + 4}")
@@ -156,7 +156,7 @@ def test_charts_are_read_with_the_keys(browser: Browser, service: Served) -> Non
 
 
 def test_who_may_not_read_is_asked_for_a_token(browser: Browser, tmp_path: Path) -> None:
-    served = Served(tmp_path, public=False).start()
+    served = Served(tmp_path, public=False).run()
     try:
         with watched(browser, served.url) as seen:
             page = seen.page
@@ -187,7 +187,7 @@ HOSTILE = (
 
 def test_labels_are_text_whatever_they_say(browser: Browser, tmp_path: Path) -> None:
     cells = (*HOSTILE, *(f"Cell {number}" for number in range(115)))
-    served = Served(tmp_path, cells=cells).start()
+    served = Served(tmp_path, cells=cells).run()
     try:
         with Crowd(served):
             served.wait_for_slot(3)
@@ -232,7 +232,7 @@ def test_a_change_a_second_one_and_a_change_back(browser: Browser, service: Serv
         found: dict[str, Any] = service.ask("/v1/users/person-2/requirement", enrol)
         return found
 
-    with watched(browser, service.link("person-2")) as seen:  # holds High/Large
+    with watched(browser, service.page("person-2")) as seen:  # holds High/Large
         page = seen.page
         expect(page.locator("#now")).to_contain_text("You are counted under this promise")
         assert page.url == f"{service.url}/choose"  # the link's token is in no address
@@ -261,7 +261,7 @@ def test_a_change_a_second_one_and_a_change_back(browser: Browser, service: Serv
 
 
 def test_a_pause_before_a_change(browser: Browser, service: Served) -> None:
-    with watched(browser, service.link("person-11")) as seen:  # holds High/Large
+    with watched(browser, service.page("person-11")) as seen:  # holds High/Large
         page = seen.page
         seen.expected += ["404"]  # nobody is registered under the link in the pause
         pick(page, "privacy", "Low")
@@ -288,7 +288,7 @@ def test_a_pause_before_a_change(browser: Browser, service: Served) -> None:
 
 
 def test_leaving_and_erasing_are_one_click_each(browser: Browser, service: Served) -> None:
-    link = service.link("person-1")
+    link = service.page("person-1")
     with watched(browser, link) as seen:
         page = seen.page
         seen.expected += ["404"]  # nobody is registered under the link then
@@ -312,11 +312,11 @@ def test_leaving_and_erasing_are_one_click_each(browser: Browser, service: Serve
 
 
 def test_links_that_are_over_are_explained(browser: Browser, service: Served) -> None:
-    link = service.link("person-3")
+    link = service.page("person-3")
     with watched(browser, link) as seen:
         page = seen.page
         expect(page.locator("#now")).to_contain_text("You are counted")
-        service.unlink("person-3")
+        service.tokens.end_links("person-3")
         seen.expected += ["401"]
         page.reload()
         expect(page.get_by_role("heading", name="This link no longer works")).to_be_visible()
@@ -326,7 +326,7 @@ def test_links_that_are_over_are_explained(browser: Browser, service: Served) ->
 
 
 def test_a_choice_is_made_with_the_keys_alone(browser: Browser, service: Served) -> None:
-    with watched(browser, service.link("person-4")) as seen:  # holds Medium/Medium
+    with watched(browser, service.page("person-4")) as seen:  # holds Medium/Medium
         page = seen.page
         expect(page.locator("#now")).to_contain_text("Medium/Medium")
         for _ in range(30):
@@ -354,7 +354,7 @@ def test_a_choice_is_made_with_the_keys_alone(browser: Browser, service: Served)
 
 
 def test_what_is_held_is_handed_over(browser: Browser, service: Served) -> None:
-    with watched(browser, service.link("person-5")) as seen:
+    with watched(browser, service.page("person-5")) as seen:
         page = seen.page
         expect(page.locator("#memberships")).to_contain_text("Medium/Large")
         with page.expect_download() as caught:
@@ -399,7 +399,7 @@ def test_labels_and_contrast(browser: Browser, service: Served, size: tuple[int,
         seen.page.get_by_text("The same numbers as a table").click()
         seen.has_no_violations()
         fits(seen.page)
-        seen.page.goto(service.link("person-6"))
+        seen.page.goto(service.page("person-6"))
         expect(seen.page.locator("#now")).to_be_visible()
         pick(seen.page, "privacy", "High")
         expect(seen.page.locator("#times li")).not_to_have_count(0)
