@@ -17,7 +17,7 @@ from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, plai
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import FileSource
-from wevent.streams.rejections import MALFORMED, REJECTED
+from wevent.streams.source import MALFORMED, REJECTED
 from wevent.streams.times import TimeReader
 
 LAST = 5

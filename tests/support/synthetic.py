@@ -12,9 +12,8 @@ from wevent.counting.roster import Counts, Roster
 from wevent.counting.string_column import StringColumn
 from wevent.journal import SqliteJournal, Terms
 from wevent.people.membership import Change, KeyColumn
-from wevent.streams.rejections import Rejections
 from wevent.streams.requirements_file import Requirements
-from wevent.streams.source import SlotCounts, Source
+from wevent.streams.source import Rejections, SlotCounts, Source
 
 MINUTE_US = 60_000_000
 CLASSES = ((4, 1_000_000_000), (8, 600_000_000), (3, 400_000_000))

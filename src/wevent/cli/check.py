@@ -22,7 +22,7 @@ from wevent.publishing.configuration import PUBLISHING
 from wevent.publishing.dry_run import DryRun, dry_run
 from wevent.publishing.importing import Difference
 from wevent.settings.values import SECOND_US, format_time, span_text
-from wevent.streams.rejections import MALFORMED, REJECTED
+from wevent.streams.source import MALFORMED, REJECTED
 
 PRIVATE = "For the operator, private: what follows depends on events. Do not publish it. Nothing was spent or written."
 _LIVE = (

@@ -25,7 +25,7 @@ from wevent.publishing.session import RunReport, SourceFactory, Watch, run
 from wevent.settings import Settings
 from wevent.settings.values import SECOND_US
 from wevent.streams import SlotClock, Source
-from wevent.streams.rejections import MALFORMED, REJECTED
+from wevent.streams.source import MALFORMED, REJECTED
 
 _EXAMPLE = (
     "Example: wevent publish events.parquet --requirements users.csv --cells 100 --slot 60s "

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from wevent.publishing.loop import Summary
 from wevent.settings import Settings
-from wevent.streams.rejections import in_words
+from wevent.streams.source import in_words
 
 
 def say(console: Console, text: str) -> None:

@@ -34,7 +34,7 @@ from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock, SlotDeadlines, wall_clock_us
 from wevent.streams.decoding import PIECE_BYTES, PROBLEMS, EventColumns, LineSplitter, time_reader
 from wevent.streams.json_lines import ObjectDecoder
-from wevent.streams.rejections import MALFORMED, Rejections
+from wevent.streams.source import MALFORMED, Rejections
 
 _GROUP_BATCHES = 256
 _GROUP_EVENTS = 200_000  # a slot that closes waits for the write of a group

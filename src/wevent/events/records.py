@@ -33,7 +33,7 @@ from wevent.file_io import destroy_file, link_whole, probe_write, read_whole, st
 from wevent.schemas import BatchResult
 from wevent.streams.clock import SlotClock
 from wevent.streams.decoding import EventColumns
-from wevent.streams.rejections import Rejections
+from wevent.streams.source import Rejections
 
 NAME_BYTES = _DIGEST = 16
 NO_NAME = bytes(NAME_BYTES)

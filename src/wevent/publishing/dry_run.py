@@ -22,8 +22,8 @@ from wevent.settings import RunOptions, Settings, TimeUnit
 from wevent.settings.values import format_time, utc_time
 from wevent.streams import FileSource, SlotClock
 from wevent.streams.file_source import span_of
+from wevent.streams.inputs import outline
 from wevent.streams.inspection import Inspection, inspect_files
-from wevent.streams.rejections import outline
 
 _FEW = 0.5  # of the events; fewer that match look like a mistake
 _Span = tuple[int, int]

@@ -7,14 +7,14 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wevent.errors import WeventError
+from wevent.errors import InvalidSettings, WeventError
 from wevent.events.live_source import PipeInbox, PipeSource, standard_input
 from wevent.events.records import RecordCodec, SlotKeys
 from wevent.events.segment_log import SegmentLog
 from wevent.journal import JournalPlace, PostgresPlace, share_journal
 from wevent.journal.place import file_beside, psycopg_needed
 from wevent.settings import Settings
-from wevent.streams import SlotClock, Source, open_source
+from wevent.streams import FileSource, SlotClock, Source
 
 if TYPE_CHECKING:
     from wevent.events.postgres_store import PostgresStore
@@ -24,7 +24,10 @@ def open_input(settings: Settings, clock: SlotClock, last: int | None) -> Source
     """Open the input of a stream: files, or lines on standard input."""
     if not settings.is_live:
         assert last is not None, "files have an end"
-        return open_source(settings, clock, last)
+        if settings.engine == "spark":
+            fix = "Use the command, `wevent publish --engine spark`, or wevent.spark with DataFrames."
+            raise InvalidSettings("This function has no engine spark.", fix, key="engine")
+        return FileSource(settings, clock, last)
     pipe = standard_input()
     log = open_event_log(settings, clock)
     return PipeSource(settings, clock, last, inbox=PipeInbox(pipe), store=log)

@@ -30,7 +30,7 @@ from wevent.settings import RunOptions, Settings
 from wevent.streams import SlotClock, Source
 from wevent.streams.duckdb_tables import frame_name, is_frame, load_frame
 from wevent.streams.inputs import find_files
-from wevent.streams.rejections import Rejections
+from wevent.streams.source import Rejections
 
 _FILE_BATCH = 256  # slots that file input may commit at once
 

@@ -34,7 +34,7 @@ from wevent.service.problems import not_running
 from wevent.settings import RestoreOptions, RunOptions, Settings
 from wevent.settings.values import utc_time
 from wevent.streams.clock import TOLERANCE_US, SlotClock, wall_clock_us
-from wevent.streams.rejections import Rejections
+from wevent.streams.source import Rejections
 
 if TYPE_CHECKING:
     from wevent.events.postgres_store import PostgresStore

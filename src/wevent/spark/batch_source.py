@@ -25,8 +25,7 @@ from wevent.settings import StreamSettings
 from wevent.spark.class_counts import ClassCounter
 from wevent.spark.event_plan import OBSERVED, slots_ahead
 from wevent.streams.clock import SlotClock
-from wevent.streams.rejections import MALFORMED, Rejections
-from wevent.streams.source import SlotCounts, Source
+from wevent.streams.source import MALFORMED, Rejections, SlotCounts, Source
 
 _POLL_S = 0.2  # how long to wait at most before looking again whether the query goes on
 _PAUSE_MS = 20

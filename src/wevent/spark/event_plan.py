@@ -26,11 +26,11 @@ from wevent.streams.decoding import Decoded
 from wevent.streams.duckdb_tables import TableReader, connect, load_frame
 from wevent.streams.file_source import open_readers
 from wevent.streams.inputs import require_columns
-from wevent.streams.rejections import MALFORMED
+from wevent.streams.source import MALFORMED
 
 COUNTS = 0
 WHY = {name: number for number, name in enumerate((*MALFORMED, "before", "after", "unknown_cell"), start=1)}
-"""The number of each reason why an event does not count, in the names of `wevent.streams.rejections`."""
+"""The number of each reason why an event does not count, in the names of `wevent.streams.source`."""
 OBSERVED = "wevent"
 """The name under which a query's progress says what became of its rows; private."""
 _MOST_MOMENTS = 1 << 62

@@ -32,8 +32,7 @@ from wevent.spark.class_counts import ClassCounter, int_columns
 from wevent.spark.event_plan import COUNTS, WHY, EventPlan
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import open_readers
-from wevent.streams.rejections import MALFORMED
-from wevent.streams.source import SlotCounts, Source
+from wevent.streams.source import MALFORMED, SlotCounts, Source
 
 ENCRYPTION = "spark.io.encryption.enabled"
 """Makes Spark encrypt shuffles and spills, under keys that end with the application; read once, when that starts."""

@@ -1,9 +1,10 @@
-"""Input files: globs, formats, headers; lines and events of text files."""
+"""Input files: globs, formats, headers; lines and events of text files; masks of values for messages."""
 
 from __future__ import annotations
 
 import glob
 import gzip
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -29,7 +30,6 @@ from wevent.streams.decoding import (
     time_reader,
 )
 from wevent.streams.json_lines import ObjectDecoder
-from wevent.streams.rejections import listed_columns
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -50,6 +50,10 @@ _OTHER_DELIMITERS = {
 
 _EXPANSION = {"parquet": 4, ".gz": 8}  # bytes of events per byte of a compressed file, about
 _SAMPLE = 200  # lines
+_COLUMNS = 20  # in a message
+_NUMERIC = frozenset("0123456789 .:+-TZ")
+_SHOWN = 48  # characters
+_SIGNS = frozenset(" \t-_:./+,;|@#\"'{}[]()=")
 
 Decoder = DelimitedDecoder | ObjectDecoder
 
@@ -311,3 +315,45 @@ def _pieces(path: str) -> Iterator[bytes]:
 
 def _compressed(path: str) -> bool:
     return path.lower().endswith(".gz")
+
+
+def outline(text: str) -> str:
+    """Return the mask of a value for the operator: a or A for a letter, 9 for a digit, ? for a rare sign.
+
+    >>> outline("u-4711"), outline("2026-01-31 08:15")
+    ('a-9999', '9999-99-99 99:99')
+    """
+    characters = "".join(map(_mask, text[:_SHOWN]))
+    return characters + "…" if len(text) > _SHOWN else characters
+
+
+def listed_columns(names: Sequence[str]) -> str:
+    """Return the columns of a file for a message; masked if they look like a record of a file without a header.
+
+    >>> listed_columns(["time", "user"]), listed_columns(["4711", "Harbour"])
+    ("'time', 'user'", "'9999', 'Aaaaaaa' (they look like a record: is the header line missing?)")
+    """
+    if looks_like_record(names):
+        shown, end = [outline(name) for name in names], " (they look like a record: is the header line missing?)"
+    else:
+        shown, end = list(names), ""
+    return (", ".join(map(repr, shown[:_COLUMNS])) or "none") + (", …" if len(names) > _COLUMNS else "") + end
+
+
+def looks_like_record(names: Sequence[str]) -> bool:
+    """Return whether one of the names of columns looks like a value."""
+    return any(_is_value(name) for name in names)
+
+
+def _is_value(name: str) -> bool:
+    """Return whether a name has a number or a time, also between other delimiters, or is an address or a level."""
+    parts = re.split(r"[;,|\t]", name)
+    return "@" in name or "/" in name or any(set(part) <= _NUMERIC and any(map(str.isdigit, part)) for part in parts)
+
+
+def _mask(character: str) -> str:
+    if character.isalpha():
+        return "A" if character.isupper() else "a"
+    if character.isdigit():
+        return "9"
+    return character if character in _SIGNS else "?"

@@ -16,8 +16,18 @@ from wevent.settings import StreamSettings
 from wevent.streams.decoding import DELIMITERS, PROBLEMS, EventColumns, split_fields
 from wevent.streams.duckdb_tables import NAIVE, NOTHING, NUMBER, TEXT, WHOLE, ZONED, Table, kind_of
 from wevent.streams.file_source import open_readers
-from wevent.streams.inputs import InputFile, find_files, object_fields, open_input, other_delimiter, sample_lines
-from wevent.streams.rejections import MALFORMED, listed_columns, looks_like_record, outline
+from wevent.streams.inputs import (
+    InputFile,
+    find_files,
+    listed_columns,
+    looks_like_record,
+    object_fields,
+    open_input,
+    other_delimiter,
+    outline,
+    sample_lines,
+)
+from wevent.streams.source import MALFORMED
 from wevent.streams.times import TimeReader
 
 _LABELS = 10_000  # different undeclared labels that are looked at

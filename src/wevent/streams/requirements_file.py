@@ -23,8 +23,7 @@ from wevent.people.membership import KeyColumn
 from wevent.settings.values import WindowReader
 from wevent.streams.decoding import DELIMITERS, split_fields
 from wevent.streams.duckdb_tables import Table, column_names, frame_name, load_frame, quoted
-from wevent.streams.inputs import FRAME, InputFile, open_input, other_delimiter, read_lines
-from wevent.streams.rejections import listed_columns
+from wevent.streams.inputs import FRAME, InputFile, listed_columns, open_input, other_delimiter, read_lines
 
 COLUMNS = ("user", "level", "privacy", "window", "epsilon")
 """The columns a requirements file may have; what each is called may be declared."""

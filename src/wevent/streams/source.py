@@ -1,16 +1,33 @@
-"""Base class of sources: slot after slot, each counted exactly once."""
+"""Base class of sources: slot after slot, each counted exactly once; and totals of events that do not count."""
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from wevent.counting.roster import Counts, Roster
+from wevent.counting.roster import Counts, Rejected, Roster
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.settings import StreamSettings
-from wevent.streams.rejections import Rejections
+from wevent.streams.decoding import PROBLEMS
+
+REJECTED = {
+    "unknown_user": "unknown user",
+    "unknown_cell": "unknown cell",
+    "before": "before the first slot",
+    "after": "after the last slot or in one that had not begun",
+}
+"""Reasons to reject a well-formed event, in words."""
+MALFORMED = {
+    "no_record": "not a record",
+    "no_user": "no user",
+    "no_cell": "no cell",
+    "no_time": "no time",
+    "no_offset": "time without an offset",
+}
+"""Reasons why a line is malformed, in words; in the order of `PROBLEMS`."""
+assert len(MALFORMED) == len(PROBLEMS)
 
 
 class SlotCounts(NamedTuple):
@@ -25,6 +42,54 @@ class SlotCounts(NamedTuple):
     slot: int
     counts: Counts
     position: Any
+
+
+class Rejections:
+    """Totals of events that did not count.
+
+    Attributes:
+        events: well-formed events that were read.
+        late: those whose slot had closed before they came.
+    """
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.late = 0
+        self._reasons = dict.fromkeys((*REJECTED, *MALFORMED), 0)
+
+    @property
+    def malformed(self) -> int:
+        """Malformed lines or rows."""
+        return sum(self._reasons[name] for name in MALFORMED)
+
+    def reject(self, reasons: Rejected) -> None:
+        """Add events of one slot."""
+        for name, number in reasons._asdict().items():
+            self._reasons[name] += number
+
+    def outside(self, before: int, after: int) -> None:
+        """Add events before the first slot, and after the last one or too early."""
+        self._reasons["before"] += before
+        self._reasons["after"] += after
+
+    def malform(self, problems: Iterable[int]) -> None:
+        """Add malformed lines: the number of each problem of `PROBLEMS`."""
+        for name, number in zip(MALFORMED, problems, strict=True):
+            self._reasons[name] += number
+
+    def totals(self) -> dict[str, int]:
+        """Return all totals by name: events, the sums rejected and malformed, late, and each reason."""
+        sums = {"events": self.events, "rejected": sum(self._reasons[name] for name in REJECTED)}
+        return {**sums, "malformed": self.malformed, "late": self.late, **self._reasons}
+
+
+def in_words(totals: Mapping[str, int]) -> str:
+    """Return totals in one clause: `3 rejected (2 unknown user, 1 unknown cell), 0 malformed, 0 late`."""
+    parts = []
+    for name, reasons in (("rejected", REJECTED), ("malformed", MALFORMED)):
+        why = ", ".join(f"{totals[reason]} {words}" for reason, words in reasons.items() if totals[reason])
+        parts.append(f"{totals[name]} {name}" + (f" ({why})" if why else ""))
+    return ", ".join((*parts, f"{totals['late']} late"))
 
 
 class Source(ABC):
@@ -98,7 +163,7 @@ class Source(ABC):
         self.stop()
 
     def totals(self) -> dict[str, int]:
-        """Return totals of this run by name (`wevent.streams.rejections`), for the operator only."""
+        """Return totals of this run by name, for the operator only."""
         return self._uncounted.totals()
 
     def first_malformed(self) -> list[str]:

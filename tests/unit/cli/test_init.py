@@ -8,7 +8,7 @@ import pytest
 from wevent import Publisher, Roster
 from wevent.cli import main
 from wevent.publishing.configuration import load_settings
-from wevent.streams import declared_clock, open_source, read_requirements
+from wevent.streams import FileSource, declared_clock, read_requirements
 
 
 def run(*arguments: str) -> int:
@@ -26,7 +26,7 @@ def test_the_example_can_be_published_at_once(tmp_path: Path, capsys: pytest.Cap
     windows, nanos = zip(*keys, strict=True)
     roster = Roster.from_columns(ids, windows, np.array(nanos) / 1e9)
     clock, last = declared_clock(settings)
-    source = open_source(settings, clock, last)
+    source = FileSource(settings, clock, last)
     publisher = Publisher(roster.population, settings.cells, settings.mechanism)
     releases = [publisher.step(one.counts) for one in source.count(roster, 1, 400)]
     assert len(releases) == last == 288

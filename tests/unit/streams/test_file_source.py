@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.streams import DAY, MEMORY, SECOND, nonzero, plain, roster, settings, tight_memory
 from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings, StorageFailed, WeventError
-from wevent.streams import FileSource, SlotClock, declared_clock, open_source
+from wevent.streams import FileSource, SlotClock, declared_clock
 from wevent.streams.file_source import read_events
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
@@ -105,7 +105,7 @@ def test_data_already_slotted(tmp_path: Path) -> None:
     chosen = settings([path], slot_column="slot", slot_us=1, start_us=0, end_us=3)
     clock, last = declared_clock(chosen)
     assert (clock, last) == (SlotClock(0, 1), 3)
-    source = open_source(chosen, clock, last)
+    source = FileSource(chosen, clock, last)
     counted = plain(source.count(roster(), 1, 9))
     assert [one[1] for one in counted] == [
         [[0, 1, 0, 0], [0, 0, 0, 0]],

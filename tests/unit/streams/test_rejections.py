@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wevent.counting.roster import Rejected
 from wevent.streams.decoding import NO_OFFSET, NO_USER, PROBLEMS
-from wevent.streams.rejections import Rejections, in_words
+from wevent.streams.source import Rejections, in_words
 
 
 def test_reasons_add_up() -> None:
