@@ -100,4 +100,4 @@ def test_an_installed_mechanism_keeps_the_contract(tmp_path: Path, monkeypatch: 
     (info / "entry_points.txt").write_text("[wevent.mechanisms]\ninstalled = wevent_contract_plugin:row\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert wevent.mechanisms()["installed"] == "from a package"
-    assert check_mechanism("installed", only=["named", "windows", "restored"])
+    assert check_mechanism("installed", only=["windows", "restored"])

@@ -1,4 +1,4 @@
-"""The mechanism under check: publishers and streams to try it with, and how a broken check is told."""
+"""The mechanism under check: publishers and streams to try it with, and how a failed check is reported."""
 
 from __future__ import annotations
 
@@ -23,44 +23,49 @@ CELLS = ("north", "south", "east")
 
 
 class CheckFailed(AssertionError):
-    """A mechanism broke a check: a finding about its code, so an assertion that failed and no `WeventError`.
+    """A mechanism failed a check: a finding about its code, so a failed assertion and no `WeventError`.
 
     Attributes:
         check: the name of the check.
         mechanism: the name of the mechanism.
-        expected, received: what the check is about and what came.
-        slot: where, None if it is about no slot.
-        slots, seed: what the check was run with.
+        problem: what is wrong.
+        slot: the slot, None if the problem has none.
+        slots, seed: arguments of the check.
     """
 
-    def __init__(self, check: str, subject: Subject, broken: Broken) -> None:
+    def __init__(self, check: str, subject: Subject, problem: str, slot: int | None) -> None:
         self.check, self.mechanism, self.slots, self.seed = check, subject.row.name, subject.slots, subject.seed
-        self.expected, self.received, self.slot = broken.expected, broken.received, broken.slot
-        place = "" if self.slot is None else f" (slot {self.slot})"
+        self.problem, self.slot = problem, slot
+        place = "" if slot is None else f" in slot {slot}"
         again = f"check_mechanism(…, only=[{check!r}], slots={self.slots}, seed={self.seed})"
-        super().__init__(
-            f"Expected mechanism {self.mechanism!r} to keep the check {check!r}: {self.expected}; "
-            f"received {self.received}{place}. To see it again: {again}."
-        )
+        super().__init__(f"{self.mechanism!r} fails the check {check!r}{place}: {problem}. Reproduce: {again}.")
 
 
 class Broken(Exception):
-    """What was expected in a check and what came; `check_mechanism` makes a `CheckFailed` of it."""
-
-    def __init__(self, expected: str, received: str, slot: int | None = None) -> None:
-        super().__init__(expected, received, slot)
-        self.expected, self.received, self.slot = expected, received, slot
+    """Problem and slot of a failed check; `check_mechanism` makes a `CheckFailed` of it."""
 
 
-def expect(holds: bool, expected: str, received: object, slot: int | None = None) -> None:
-    """Break the check unless this holds."""
+def expect(holds: bool, problem: str, slot: int | None = None) -> None:
+    """Fail the check unless this holds."""
     if not holds:
-        raise Broken(expected, f"{received}", slot)
+        raise Broken(problem, slot)
 
 
-def expect_same(first: object, second: object, what: str, slot: int | None = None) -> None:
-    """Break the check unless two things that are shown in full are equal."""
-    expect(first == second, f"{what}: {first}", second, slot)
+def expect_same(wanted: object, found: object, what: str, slot: int | None = None) -> None:
+    """Fail the check unless two values are equal."""
+    expect(wanted == found, f"{what}: {found}, not {wanted}", slot)
+
+
+def expect_same_releases(wanted: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]], when: str) -> None:
+    """Fail the check at the first slot that differs, naming the part that does."""
+    for one, other in zip(wanted, found, strict=True):
+        for name, value in one.items():
+            expect_same(value, other[name], f"{name} {when}", one["slot"])
+
+
+def expect_same_state(first: Publisher, second: Publisher, when: str) -> None:
+    """Fail the check unless two publishers would store the same bytes."""
+    expect(first.state() == second.state(), f"another state {when}", first.slot)
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class Subject:
 
     Attributes:
         row: the mechanism, available by its name.
-        slots: how long streams are.
+        slots: length of the streams.
         seed: of everything that is drawn.
     """
 
@@ -85,14 +90,14 @@ class Subject:
         cells: int | Sequence[Any] = CELLS,
         **options: Any,
     ) -> Publisher:
-        """A publisher of the mechanism; with seeded noise unless told otherwise."""
+        """Return a publisher of the mechanism (default: with seeded noise)."""
         source = SeededNoise(self.seed) if noise is None else noise
         made = Publisher(population, cells, self.row.name, noise=source, **options)
         self._made[:] = [made]
         return made
 
     def stream(self, slots: int | None = None, population: Population = EVERYONE) -> Iterator[IntArray]:
-        """Counts that move, stand still and jump, always the same ones."""
+        """Yield counts that move, stand still and jump, the same ones in every call."""
         random = np.random.default_rng(self.seed)
         counts = np.zeros((len(population), len(CELLS)), dtype=np.int64)
         for slot in range(self.slots if slots is None else slots):
@@ -103,19 +108,19 @@ class Subject:
 
     @contextmanager
     def as_row(self, **pieces: Any) -> Iterator[Subject]:
-        """The same mechanism with some pieces watched, under another name: a built-in name can't be taken."""
+        """Register the mechanism with some pieces watched, under another name: a built-in name is taken."""
         row = replace(self.row, name=f"{self.row.name} (watched)", **pieces)
         with available(row):
             yield Subject(row, self.slots, self.seed, self._made)
 
     def last_slot(self) -> int | None:
-        """The open slot of the publisher made last: where an error came from."""
+        """Return the open slot of the publisher that was made last."""
         return self._made[-1].slot if self._made else None
 
 
 @contextmanager
 def available(row: Mechanism) -> Iterator[None]:
-    """Registered for the length of a block; what was registered before is back afterwards."""
+    """Register a mechanism for the length of a block."""
     before = dict(catalogue._registered)
     catalogue.register(row)
     try:
@@ -126,17 +131,5 @@ def available(row: Mechanism) -> Iterator[None]:
 
 
 def plain(releases: Iterable[Release]) -> list[dict[str, Any]]:
-    """Releases as plain types, to compare."""
+    """Return releases as plain types, to compare."""
     return [release.to_dict() for release in releases]
-
-
-def expect_same_releases(first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]], what: str) -> None:
-    """Break the check at the first slot that differs, naming the part that does."""
-    for mine, other in zip(first, second, strict=True):
-        for name, value in mine.items():
-            expect_same(value, other[name], f"{what}, {name}", mine["slot"])
-
-
-def expect_same_state(first: Publisher, second: Publisher, what: str) -> None:
-    """Break the check unless two publishers would store the same bytes."""
-    expect(first.state() == second.state(), f"{what} to leave the same state", "another one", first.slot)

@@ -1,14 +1,15 @@
-"""Pieces of a mechanism with a witness: what a policy asks for in each slot, and what a smoother answers."""
+"""Test doubles: noise whose draws are forced, extreme or fail, and policies and smoothers that are watched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from wevent.checks.subject import Broken, expect, expect_same
+from wevent.checks.subject import expect, expect_same
 from wevent.core.arrays import IntArray
 from wevent.core.mechanism import (
     Budgets,
@@ -22,22 +23,84 @@ from wevent.core.mechanism import (
     Smoother,
     Split,
 )
+from wevent.core.permit import NoisePermit, ResponsePermit, SamplingPermit, redeem
 from wevent.core.requirements import Requirement
 from wevent.core.settings import Options
+from wevent.noise.seeded import SeededNoise
+
+HUGE = 2**40  # far above any threshold, far below the ends of 64 bits
+ENDS = (2**63 - 1, -(2**63), 2**62, -(2**62), 2**53 + 1, 0, 1, -1)
 
 Key = tuple[int, int]  # (window in slots, epsilon in nano-epsilons)
 
 
+class Adversary(SeededNoise):
+    """Seeded noise whose probe draws (size one) are pushed up or down by a coin, to force any publish/skip pattern."""
+
+    def __init__(self, seed: int, publish: float) -> None:
+        super().__init__(seed)
+        self._coin = np.random.default_rng(seed + 1)
+        self._publish = publish
+
+    def laplace(self, permit: NoisePermit, size: int) -> IntArray:
+        """Draw; a draw of size one is a probe's, since every stream of the checks has more cells."""
+        draws = super().laplace(permit, size)
+        if size == 1:
+            draws += HUGE if self._coin.random() < self._publish else -HUGE
+        return draws
+
+
+class ScriptedDraws:
+    """Noise from a list, again and again, that keeps every record; probes (size one) draw from a list of their own.
+
+    Attributes:
+        fails: whether every draw raises after its permit was redeemed.
+    """
+
+    seeded = True
+
+    def __init__(self, draws: Iterable[int], probes: Iterable[int] = (HUGE,), *, mirrored: bool = False) -> None:
+        self._draws = itertools.cycle(draws)
+        self._probes = itertools.cycle(probes)
+        self._mirrored = mirrored
+        self.fails = False
+
+    def force(self, probe: int) -> None:
+        """Set what the next probes draw."""
+        self._probes = itertools.cycle([probe])
+
+    def laplace(self, permit: NoisePermit, size: int) -> IntArray:
+        """Return the next numbers of the list."""
+        self._redeem(permit, NoisePermit)
+        source = self._probes if size == 1 else self._draws
+        return np.array(list(itertools.islice(source, size)), dtype=np.int64)
+
+    def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
+        """Keep every record."""
+        self._redeem(permit, SamplingPermit)
+        return counts.copy()
+
+    def respond(self, counts: IntArray, permit: ResponsePermit) -> IntArray:
+        """Return the true answers; mirrored, every answer from the other end."""
+        self._redeem(permit, ResponsePermit)
+        return (counts[:, ::-1] if self._mirrored else counts).copy()
+
+    def _redeem(self, permit: Any, kind: Any) -> None:
+        redeem(permit, kind)
+        if self.fails:
+            raise OSError("no entropy")
+
+
 @dataclass(frozen=True)
 class AskedBudgets:
-    """What a policy asked for in one slot, by requirement, in plain integers; rows that can't be charged left out.
+    """Budgets that a policy asked for in one slot, by requirement, in plain integers; without rows that are not charged.
 
     Attributes:
         slot: the slot.
         probe: e¹, None without a probe.
         offer: e², or why there is none.
-        level: how much of each e² goes into an anchor.
         members: registered users.
+        level: how much of each e² goes into an anchor.
     """
 
     slot: int
@@ -46,18 +109,13 @@ class AskedBudgets:
     members: dict[Key, int]
     level: int = 0
 
-    def most(self) -> dict[Key, int]:
-        """The most the slot may charge each requirement."""
-        offer = {} if isinstance(self.offer, Idle) else self.offer
-        return {key: (self.probe or {}).get(key, 0) + offer.get(key, 0) for key in self.members}
-
 
 class WatchedPolicy:
-    """Writes down what a policy asks for, and holds it to being a function of what it is shown.
+    """Record what a policy asks for, and check that it is a function of its arguments.
 
     Args:
         policy: the policy that lives through the stream.
-        again: makes a new one, which has seen nothing.
+        again: makes a new one, without a past.
         seen: where to write.
     """
 
@@ -67,29 +125,29 @@ class WatchedPolicy:
         self._failed = ""
 
     def probe(self, ledger: Budgets) -> IntArray | None:
-        """What the policy says."""
+        """Return the policy's probe."""
         self._probe = self._policy.probe(ledger)
         return self._probe
 
     def offer(self, ledger: Budgets, history: History) -> IntArray | Split | Idle:
-        """What the policy says; a policy that was made just now must say the same, and nothing it sees may change."""
-        expect(not self._failed, "a policy that can plan after every publication", self._failed, history.slot)
+        """Return the policy's offer; a new policy must offer the same, and the history must not change."""
+        expect(not self._failed, f"the plan after a publication fails: {self._failed}", history.slot)
         before = _frozen(history)
         offer = self._policy.offer(ledger, history)
         asked = _asked(history.slot, ledger, self._probe, offer)
         fresh = self._again()
         repeated = _asked(history.slot, ledger, fresh.probe(ledger), fresh.offer(ledger, history))
-        expect_same(before, _frozen(history), "a policy to leave the history as it is", history.slot)
-        expect_same(repeated, asked, "a policy without memory of its own: made anew, it asks for", history.slot)
+        expect_same(before, _frozen(history), "the policy changes the history", history.slot)
+        expect_same(repeated, asked, "the policy has a memory of its own and asks for", history.slot)
         self._seen.append(asked)
         return offer
 
 
 class WatchedPlanner(WatchedPolicy):
-    """The same for a policy that plans ahead. A plan that fails is told in the next slot: here the guard would hide it."""
+    """The same for a policy that plans ahead. A failed plan is reported in the next slot: the step would hide it."""
 
     def replan(self, ledger: Budgets, history: History) -> Any:
-        """What the policy says."""
+        """Return the policy's plan."""
         policy = self._policy
         assert isinstance(policy, Planner)
         try:
@@ -100,7 +158,7 @@ class WatchedPlanner(WatchedPolicy):
 
 
 class WatchedSmoother:
-    """Writes down where a smoother raises or publishes what is not finite: the guard passes it over in silence.
+    """Record where a smoother raises or publishes what is not finite: the step would hide it.
 
     Args:
         smoother: the smoother.
@@ -112,7 +170,7 @@ class WatchedSmoother:
         self.start, self.dump, self.load = smoother.start, smoother.dump, smoother.load
 
     def advance(self, state: Any, measurement: Measurement | None) -> tuple[Any, Estimate]:
-        """What the smoother says."""
+        """Return the smoother's estimate."""
         try:
             after, estimate = self._smoother.advance(state, measurement)
         except Exception as error:
@@ -125,7 +183,7 @@ class WatchedSmoother:
 
 
 def watched_policy(row: Mechanism, seen: list[AskedBudgets]) -> Callable[[tuple[Requirement, ...], Options], Policy]:
-    """The mechanism's maker of policies, with a witness."""
+    """Return the mechanism's maker of policies, watched."""
 
     def make(declared: tuple[Requirement, ...], options: Options) -> Policy:
         policy = row.policy(declared, options)
@@ -135,23 +193,17 @@ def watched_policy(row: Mechanism, seen: list[AskedBudgets]) -> Callable[[tuple[
     return make
 
 
-def watched_smoother(row: Mechanism, failures: list[str]) -> Callable[[Options], Smoother]:
-    """The mechanism's maker of smoothers, with a witness."""
-    return lambda options: WatchedSmoother(row.smoother(options), failures)
-
-
 def _asked(slot: int, ledger: Budgets, probe: IntArray | None, offer: IntArray | Split | Idle) -> AskedBudgets:
     level = offer.level if isinstance(offer, Split) else 0
     offer = offer.budgets if isinstance(offer, Split) else offer
-    expect(type(level) is int and level >= 0, "a level in whole nano-epsilons", repr(level), slot)
+    expect(type(level) is int and level >= 0, f"the level {level!r} is no whole number of nano-epsilons", slot)
     keys = list(zip(ledger.windows.tolist(), ledger.epsilons.tolist(), strict=True))
     charged = ledger.charged.tolist()
 
     def by_requirement(budgets: IntArray, what: str) -> dict[Key, int]:
-        kind = getattr(budgets, "dtype", type(budgets).__name__)
         fits = isinstance(budgets, np.ndarray) and budgets.dtype == np.int64 and budgets.shape == (len(keys),)
-        expect(fits, f"{what} of one int64 for each of {len(keys)} rows", f"{kind} {np.shape(budgets)}", slot)
-        expect(bool((budgets >= 0).all()), f"{what} of nothing below 0", budgets.tolist(), slot)
+        expect(fits, f"{what} is not one int64 for each of {len(keys)} rows", slot)
+        expect(bool((budgets >= 0).all()), f"{what} is below 0: {budgets.tolist()}", slot)
         return {key: value for key, value, pays in zip(keys, budgets.tolist(), charged, strict=True) if pays}
 
     return AskedBudgets(
@@ -164,8 +216,6 @@ def _asked(slot: int, ledger: Budgets, probe: IntArray | None, offer: IntArray |
 
 
 def _frozen(history: History) -> tuple[Any, ...]:
-    """What a policy could have changed in place."""
-    if not isinstance(history, History):
-        raise Broken("a history", type(history).__name__)
+    """Return what a policy could have changed in place."""
     parts = history.last_charges.tolist(), history.measurement.tolist(), repr(history.memory)
     return history.slot, history.last_fresh, *parts
