@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from wevent.core.settings import Options, option_values
-
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
@@ -49,11 +47,3 @@ def test_examples_import_public_names_only(page: Path) -> None:
     imports = [line for block in blocks for line in block.splitlines() if re.match(r"\s*(from|import) wevent\.", line)]
     public = ("wevent.client ", "wevent.experiments ", "wevent.checks ", "wevent.spark", "wevent.errors ")
     assert [line for line in imports if not line.split(None, 1)[1].startswith(public)] == []
-
-
-def test_the_reference_has_the_defaults_of_all_options() -> None:
-    text = (ROOT / "docs" / "reference" / "api.md").read_text()
-    line = next(line for line in text.splitlines() if line.startswith("`Publisher(population, cells,"))
-    listed = dict(re.findall(r"`(\w+)=([^`]+)`", line.partition("with their defaults:")[2]))
-    defaults = {name: repr(value).replace("'", '"') for name, value in option_values(Options()).items()}
-    assert listed == {name: value for name, value in defaults.items() if name != "mechanism"}
