@@ -199,7 +199,7 @@ fuzz: $(VENV)/.stamp ## Fuzz every parser, SECONDS= (60) each; ARGS=--keep keeps
 	@$(VENV)/bin/python -m tests.fuzz --seconds "$(SECONDS)" $(ARGS)
 
 .PHONY: soak
-soak: $(VENV)/.stamp | strace postgresql ## Many examples, whole lives, pairs of runs, kills, hostile inputs, repairs undone; hours
+soak: $(VENV)/.stamp | strace postgresql ## Many examples, whole lives, pairs of runs, kills, hostile inputs, mutants; hours
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/property -n $(WORKERS) $(ARGS)
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/unit -m hypothesis -n $(WORKERS) $(ARGS)
 	@WEVENT_SLOTS=300 $(VENV)/bin/python -m pytest tests/contract -n $(WORKERS) $(ARGS)
@@ -217,7 +217,7 @@ soak: $(VENV)/.stamp | strace postgresql ## Many examples, whole lives, pairs of
 	@$(VENV)/bin/python -m tests.fault.campaign --number 1000 --jobs $(WORKERS) --out docs/results/campaign
 	@$(VENV)/bin/python -m tests.fuzz --seconds 600
 	@WEVENT_FUZZ=1000000 WEVENT_FUZZ_SEED=$$RANDOM $(VENV)/bin/python -m pytest tests/fault/test_hostile_input.py $(ARGS)
-	@$(VENV)/bin/python -m tests.mutants --jobs $(WORKERS) --out docs/results/mutants.md
+	@$(VENV)/bin/python -m tests.mutation --number 500 --seed 1 --jobs $(WORKERS)
 
 .PHONY: audit
 audit: $(VENV)/.stamp ## Audit every mechanism with all its options, count false alarms, look for the bugs of the zoo; writes docs/results/

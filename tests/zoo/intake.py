@@ -80,7 +80,7 @@ INTAKE = (
     _bug(
         "raw events left in a log",
         "Events of open slots are stored as they are: the event log has them when the slot is long over.",
-        "a repair (`tests/mutants`: events are stored in clear)",
+        "a repair: events are stored in clear",
         together(
             (segment_log, "encrypt", lambda key, text: text),
             (segment_log, "decrypt", lambda key, sealed: bytes(sealed)),
@@ -90,7 +90,7 @@ INTAKE = (
     _bug(
         "release time that depends on counts",
         "A release goes out when it is ready, and counting takes longer the more there is to count.",
-        "a repair (`tests/mutants`: service, a release goes out when it is ready)",
+        "a repair: service, a release goes out when it is ready",
         together((Publication, "_hold", lambda self, slot: True)),
         ("clock",),
     ),

@@ -62,7 +62,7 @@ LIVING = (
     _bug(
         "stale backup resumed, memberships forgotten",
         "Slots released after the backup are charged, but users who changed after it are counted as before it.",
-        "section 15 of the specification: a restore leaves every class in doubt (`tests/mutants`: restore)",
+        "section 15 of the specification: a restore leaves every class in doubt",
         together(BROKEN["a restore leaves nothing in doubt"]),
         (0, 8),
         "journal",
@@ -88,7 +88,7 @@ LIVING = (
     _bug(
         "unregistered users who were members",
         "A user who left is counted as an unregistered user while the earlier requirement is in force.",
-        "section 15 of the specification; a repair (`tests/mutants`: unregistered users)",
+        "section 15 of the specification; a repair: unregistered users",
         together(BROKEN["a known id is unregistered"]),
         (6, 0),
         "journal",

@@ -158,7 +158,7 @@ SPENDING = (
     Bug(
         name="offer that wraps the gate",
         sentence="The gate adds probe and publication before it compares: an offer near 2^63 wraps below zero and passes.",
-        origin="a repair (`tests/mutants`: gate, the parts are added before they are compared)",
+        origin="a repair: gate, the parts are added before they are compared",
         broken=_wrapping(AddingLedger),
         healthy=_wrapping(Ledger),
         audits=("journal", "exact", "black box: library"),

@@ -1,1 +1,0 @@
-"""Undo each repair in turn: at least one test must fail. `python -m tests.mutants` prints the table."""
