@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.accountant import Accountant
-from tests.support.broken_lives import BROKEN, HURT
+from tests.support.broken_lives import BROKEN, HURT, NOTICED
 from tests.support.lives import Life
 
-LIVES = int(os.environ.get("WEVENT_LIVES", "3"))
+LIVES = int(os.environ.get("WEVENT_LIVES", "5"))
 SLOTS = 400
 
 
@@ -51,3 +51,21 @@ def test_the_audit_finds_what_the_accountant_finds(
             assert life.findings, f"life {seed}: the accountant found what the audit did not"
             return
     pytest.fail(f"no life was hurt although {broken}: the test cannot fail")
+
+
+@pytest.mark.parametrize("broken", NOTICED)
+def test_a_broken_deployment_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    monkeypatch.setattr(*NOTICED[broken])
+    for number, seed in enumerate([HURT[broken], *range(40)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        life = Life(folder, seed)
+        try:
+            life.live(150)
+        except AssertionError as error:
+            if "went out with other numbers" not in str(error):
+                raise
+            return
+        if life.accountant.overspent():
+            return
+    pytest.fail(f"no life noticed that {broken}")

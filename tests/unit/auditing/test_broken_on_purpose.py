@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.property.machines.broken_rules import BROKEN_RULES
-from tests.support.broken_lives import BROKEN
 from tests.support.executioner import Executioner
 
 TESTS = Path(__file__).parents[2]
-
-
-def test_no_two_modules_of_what_is_broken_share_a_name() -> None:
-    names = Counter(path.name for path in TESTS.rglob("broken_*.py"))
-    assert [name for name, number in names.items() if number > 1] == []
-
-
-def test_what_is_broken_for_lives_and_for_the_machine_is_the_same_by_the_same_name() -> None:
-    for name, (owner, attribute, wrong) in BROKEN_RULES.items():
-        for other, (its_owner, its_attribute, its_wrong) in BROKEN.items():
-            if (owner, attribute) == (its_owner, its_attribute):
-                assert (name, wrong) == (other, its_wrong)
 
 
 def test_there_is_one_executioner() -> None:
