@@ -10,21 +10,17 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import wevent.spark
 from tests.support.commands import PATIENCE_S
-from tests.support.streams import DAY, SECOND, plain, roster, settings
+from tests.support.streams import DAY, SECOND, settings
 from wevent import InvalidInput, Requirement
 from wevent.spark import event_plan
 from wevent.spark.event_plan import EventPlan
-from wevent.spark.input_files import FolderSource
 from wevent.streams.clock import SlotClock
-from wevent.streams.file_source import FileSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -116,23 +112,6 @@ def test_a_batch_knows_its_moment_whatever_columns_are_called(spark: SparkSessio
     assert {name: number for name, number in query.totals.items() if number} == {
         "events": 3, "rejected": 2, "before": 1, "after": 1
     }  # fmt: skip
-
-
-def test_files_whose_columns_differ_by_case_alone(spark: SparkSession, tmp_path: Path) -> None:
-    path = str(tmp_path / "events.parquet")
-    table = {
-        "time": [START] * 3,
-        "user": [1, 2, 3],
-        "User": [4, 4, 4],
-        "USER": ["x"] * 3,
-        "cell": [1, 2, 1],
-        "Cell": [0] * 3,
-    }
-    pyarrow.parquet.write_table(pyarrow.table(table), path)
-    here, elsewhere = FolderSource(spark, settings([path]), CLOCK, 1), FileSource(settings([path]), CLOCK, 1)
-    assert plain(here.count(roster(), 1, 1)) == plain(elsewhere.count(roster(), 1, 1))
-    assert here.totals()["malformed"] == 0
-    assert spark.conf.get("spark.sql.caseSensitive") == "false", "the session is its owner's"
 
 
 def test_a_name_that_two_columns_have(spark: SparkSession) -> None:

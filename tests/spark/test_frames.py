@@ -14,12 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import wevent.spark
-from tests.support.streams import DAY, SECOND, nonzero, plain, roster, settings
+from tests.support.streams import DAY, SECOND, nonzero, settings
 from wevent import InvalidEvents, InvalidInput, InvalidSettings, Requirement
 from wevent.spark.event_plan import WHY, EventPlan
-from wevent.spark.input_files import FolderSource
 from wevent.streams import SlotClock
-from wevent.streams.file_source import FileSource
+from wevent.streams.file_source import FileSource, open_readers
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,25 +51,6 @@ OUTSIDE, MALFORMED = (
 )
 
 
-@pytest.mark.parametrize("name", list(COLUMNS))
-def test_times_of_every_kind_are_read_as_files_are(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    kind, times, how = COLUMNS[name]
-    users = [(place % 5) + 1 for place in range(len(times) + 1)]
-    table = {"time": pyarrow.array([*times, None], kind), "user": users, "cell": [place % 4 for place in users]}
-    path = str(tmp_path / "events.parquet")
-    pyarrow.parquet.write_table(pyarrow.table(table), path)
-    chosen = settings([path], **how)
-    read = EventPlan(chosen, CLOCK).read(spark.read.parquet(path), F.lit(3)).groupBy("slot", "why").count().collect()
-    elsewhere = FileSource(chosen, CLOCK, 3)
-    inside = {row["slot"]: row["count"] for row in read if row["why"] == 0}
-    assert inside == elsewhere.survey()
-    assert sum(row["count"] for row in read) == len(users)
-    totals = elsewhere.totals()
-    outside = totals["before"] + totals["after"], totals["malformed"]
-    found = {why: sum(row["count"] for row in read if row["why"] in why) for why in (OUTSIDE, MALFORMED)}
-    assert tuple(found.values()) == outside
-
-
 HOSTILE: dict[str, tuple[Any, list[Any], dict[str, Any]]] = {
     "instants": (pyarrow.timestamp("us", "UTC"), [-(2**63), -(2**63) + 1, 2**63 - 1], {}),
     "naive": (pyarrow.timestamp("us"), [-(2**63), 2**63 - 1], {"timezone_us": -3600 * SECOND}),
@@ -90,67 +70,47 @@ HOSTILE: dict[str, tuple[Any, list[Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(HOSTILE))
-def test_no_time_ends_a_query_or_holds_it_up(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """Sums of Spark fail where they overflow, and its decimals compute every digit: one row must not get there."""
-    kind, times, how = HOSTILE[name]
+@pytest.mark.parametrize("name", [*COLUMNS, *HOSTILE])
+def test_times_of_every_kind_are_read_as_files_are(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Sums of Spark would fail where they overflow, and its decimals compute every digit: no row must get there."""
+    kind, times, how = {**COLUMNS, **HOSTILE}[name]
+    users = [(place % 5) + 1 for place in range(len(times) + 1)]
+    table = {"time": pyarrow.array([*times, None], kind), "user": users, "cell": [place % 4 for place in users]}
     path = str(tmp_path / "events.parquet")
-    columns = {"time": pyarrow.array(times, kind), "user": [1] * len(times), "cell": [1] * len(times)}
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    rows = EventPlan(settings([path], **how), CLOCK).read(spark.read.parquet(path), F.lit(3)).collect()
-    assert len(rows) == len(times)
-    assert all(row["why"] in (*OUTSIDE, WHY["no_time"]) for row in rows)
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    chosen = settings([path], **how)
+    read = EventPlan(chosen, CLOCK).read(spark.read.parquet(path), F.lit(3)).groupBy("slot", "why").count().collect()
+    elsewhere = FileSource(chosen, CLOCK, 3)
+    assert {row["slot"]: row["count"] for row in read if row["why"] == 0} == elsewhere.survey()
+    assert sum(row["count"] for row in read) == len(users)
+    found = nonzero(elsewhere)
+    reasons = {name: sum(row["count"] for row in read if row["why"] == number) for name, number in WHY.items()}
+    assert {name: number for name, number in reasons.items() if number} == {
+        name: found[name] for name in WHY if name in found
+    }
 
 
-def test_naive_times_have_no_gap_where_the_session_has_one(spark: SparkSession, tmp_path: Path) -> None:
-    local = [datetime(2026, 3, 8, 1, 59), datetime(2026, 3, 8, 2, 30), datetime(2026, 11, 1, 1, 30)]
-    assert spark.conf.get("spark.sql.session.timeZone") == "America/St_Johns", (
-        "clocks are changed there in these nights"
-    )
+IDS: dict[str, tuple[Any, list[Any]]] = {
+    "whole": (pyarrow.int32(), [1, 2, 7, -1, None]),
+    "floats": (pyarrow.float64(), [1, 2.5, float("nan"), 1e17, 1e300, float("inf"), -float("inf"), None]),
+    "texts": (pyarrow.string(), ["1", "007", "7", "Anna", " anna", "", None, "2.5"]),
+    "decimals": (pyarrow.decimal128(5, 1), [decimal.Decimal("2.5"), decimal.Decimal(1)]),
+    "truth": (pyarrow.bool_(), [True, False, None]),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_and_cells_of_every_kind(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    column = pyarrow.array(IDS[name][1], IDS[name][0])
     path = str(tmp_path / "events.parquet")
-    columns = {"time": pyarrow.array(local, pyarrow.timestamp("us")), "user": [1, 2, 3], "cell": [1, 1, 1]}
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    read = EventPlan(settings([path], timezone_us=0), CLOCK).read(spark.read.parquet(path), F.lit(10**9))
-    expected = [CLOCK.slot_of(int(time.replace(tzinfo=UTC).timestamp()) * SECOND) for time in local]
-    assert [row["slot"] for row in read.orderBy("user").collect()] == expected
-
-
-@pytest.mark.parametrize("people", [[1, 2, 7], ["1", "007", "anna", "2.5"]])
-@pytest.mark.parametrize("kind", [pyarrow.int32(), pyarrow.float64(), pyarrow.string(), pyarrow.decimal128(5, 1)])
-def test_ids_of_every_kind(spark: SparkSession, tmp_path: Path, people: list[Any], kind: Any) -> None:
-    raw: list[Any] = [1, 2, 7, -1, None]
-    if kind == pyarrow.float64():
-        raw += [2.5, float("nan"), 1e17, 1e300, float("inf"), -float("inf")]
-    if kind == pyarrow.string():
-        raw = ["1", "007", "7", "anna", "Anna", " anna", "", None, "2.5"]
-    if kind == pyarrow.decimal128(5, 1):
-        raw = [decimal.Decimal("2.5"), decimal.Decimal(1)]
-    cells = pyarrow.array([place % 4 for place in range(len(raw))], pyarrow.int16())
-    path = str(tmp_path / "events.parquet")
-    times = [START] * len(raw)
-    pyarrow.parquet.write_table(pyarrow.table({"time": times, "user": pyarrow.array(raw, kind), "cell": cells}), path)
-    chosen = settings([path])
-    here, elsewhere = FolderSource(spark, chosen, CLOCK, 1), FileSource(chosen, CLOCK, 1)
-    assert plain(here.count(roster(people), 1, 1)) == plain(elsewhere.count(roster(people), 1, 1))
-    assert nonzero(here) == nonzero(elsewhere)
-
-
-def test_no_label_ends_a_run(spark: SparkSession, tmp_path: Path) -> None:
-    """Of a fraction beyond 64 bits Spark makes no whole number, and fails: one record must not get there."""
-    odd = [1.0, float("inf"), -float("inf"), float("nan"), 1e300, -1e19, 0.5, None]
-    path = str(tmp_path / "events.parquet")
-    for kind in (pyarrow.float64(), pyarrow.float32()):
-        cells = pyarrow.array(odd, pyarrow.float64()).cast(kind)
-        table = {"time": [START] * len(odd), "user": [1, 2, 3, 4, 5, 1, 2, 3], "cell": cells}
-        pyarrow.parquet.write_table(pyarrow.table(table), path)
-        for declared in (4, ["0", "1"]):
-            chosen = settings([path], declared)
-            here, elsewhere = FolderSource(spark, chosen, CLOCK, 1), FileSource(chosen, CLOCK, 1)
-            counted = [
-                [one.counts.matrix.tolist() for one in source.count(roster(), 1, 1)] for source in (here, elsewhere)
-            ]
-            assert counted[0] == counted[1]
-            assert nonzero(here) == nonzero(elsewhere)
+    pyarrow.parquet.write_table(pyarrow.table({"time": [START] * len(column), "user": column, "cell": column}), path)
+    chosen = settings([path], cells=["1", "2.5", "7", "true"])
+    rows = EventPlan(chosen, CLOCK).read(spark.read.parquet(path), F.lit(1)).where("user IS NOT NULL").collect()
+    (piece,) = (piece for reader in open_readers(chosen) for piece in reader.pieces())
+    _, users, cells = piece.decoded.batch
+    found = sorted((row["user"], row["why"]) for row in rows)
+    expected = zip(users.values(), cells.tolist(), strict=True)
+    assert found == sorted((str(user), WHY["unknown_cell"] if cell < 0 else 0) for user, cell in expected)
 
 
 def frame(spark: SparkSession) -> DataFrame:

@@ -130,7 +130,7 @@ def test_a_loop_that_fails_fails_the_query(
     wait_for_slot(tmp_path, 1)
 
     def full(*_: Any) -> None:
-        raise StorageFailed("a journal that can be written", "a full disk", "Make room.")
+        raise StorageFailed("The journal is on a full disk.", "Make room.")
 
     monkeypatch.setattr(SqliteJournal, "commit", full)
     with pytest.raises(StorageFailed, match="a full disk"):

@@ -165,7 +165,7 @@ def test_a_loop_that_failed_fails_the_batch() -> None:
     spark = source()
     taking = Taking(spark, Ended(1))
     assert taking.waits()
-    spark.finish(StorageFailed("room", "none", "Make some."))
+    spark.finish(StorageFailed("There is no room.", "Make some."))
     assert taking.over()
     assert isinstance(taking.error, StorageFailed)
 

@@ -136,13 +136,6 @@ def test_pandas_columns_of_many_kinds(kind: str, tmp_path: Path) -> None:
     assert counted_frame(KINDS[kind](events().to_pandas())) == counted_file(events(), tmp_path)
 
 
-def test_polars_categories(tmp_path: Path) -> None:
-    frame = pl.from_arrow(events()).with_columns(
-        pl.col("user").cast(pl.Categorical), pl.col("cell").cast(pl.Categorical)
-    )
-    assert counted_frame(frame) == counted_file(events(), tmp_path)
-
-
 def numbered(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(user=np.arange(len(frame)) % 5 + 1, cell=np.arange(len(frame)) % 3)
 
@@ -284,13 +277,6 @@ def test_a_reader_that_was_refused_was_not_read() -> None:
     with pytest.raises(InvalidInput, match="no column 'when'"):
         load_frame(reader, ["when", "user", "cell"])
     assert load_frame(reader, ["time", "user", "cell"]).file.path == "Arrow RecordBatchReader"
-
-
-def test_columns_that_differ_in_case_can_be_told_apart_in_a_table(tmp_path: Path) -> None:
-    table = events()
-    table = table.rename_columns(["Time", "time", "user", "cell"])
-    for make in (LIBRARIES["Arrow table"], LIBRARIES["pandas"], LIBRARIES["Polars"]):
-        assert counted_frame(make(table)) == counted_file(events(), tmp_path)
 
 
 def test_what_is_a_frame() -> None:
