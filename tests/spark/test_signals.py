@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 import wevent
 from tests.spark.arrivals import CLOCK as SLOTS
 from tests.spark.arrivals import LAST, Raw, settings, write_parquet
-from tests.spark.test_frames import roster
 from tests.support.commands import CLOCK, PATIENCE_S, PEOPLE, slots_of, start, wait_for, write_stream
+from tests.support.streams import roster
 from wevent.spark.class_counts import ClassCounter
 from wevent.spark.input_files import FolderSource
 

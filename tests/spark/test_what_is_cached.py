@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 
 import wevent.spark
 from tests.spark.live import Feed, settings
-from tests.spark.test_frames import CLOCK, COUNTING, frame, roster
+from tests.spark.test_frames import CLOCK, COUNTING, frame
 from tests.support.commands import slots_of, wait_for
+from tests.support.streams import roster
 from tests.support.streams import settings as file_settings
 from wevent import InvalidEvents, InvalidInput
 from wevent.publishing.registrations import Asked, choose
