@@ -13,7 +13,7 @@ import pytest
 from tests.support.commands import PATIENCE_S, START, call, close, live, send, slots_of, start, wait_for, write_stream
 from wevent.errors import InvalidOutput
 from wevent.publishing.configuration import load_settings
-from wevent.publishing.session import Watch, run
+from wevent.publishing.session import RunCallbacks, run
 from wevent.settings import RunOptions
 
 LENGTH = 700  # slots: three transactions at least
@@ -48,7 +48,7 @@ def publish(
         else:
             at_end()
 
-    run(settings, RunOptions(), Watch(progress=progress))
+    run(settings, RunOptions(), RunCallbacks(progress=progress))
 
 
 def slots(path: Path) -> list[int]:

@@ -20,9 +20,9 @@ from wevent.journal import PostgresPlace
 from wevent.journal.postgres import PostgresJournal
 from wevent.journal.witness import RECORD_SIZE, WitnessRecord, read_witness
 from wevent.people.membership import Change
-from wevent.publishing.registrations import Asked, choose, put_in_force
+from wevent.publishing.registrations import Requested, apply_changes, choose
 from wevent.publishing.resolve import ResolvedRun
-from wevent.publishing.session import Watch
+from wevent.publishing.session import RunCallbacks
 from wevent.publishing.staleness import settle_stale
 from wevent.service import publishing_thread
 from wevent.settings import RestoreOptions, RunOptions
@@ -220,7 +220,7 @@ def test_a_request_is_not_refused_while_the_publisher_draws_on(
     monkeypatch.setattr(PostgresJournal, "_read_witness", draw_on)
     with PostgresJournal(place, write=True):
         looks.clear()
-        choose(place, "somebody", Asked("4", "1.0"), due_through=lambda: 0)
+        choose(place, "somebody", Requested("4", "1.0"), due_through=lambda: 0)
     assert looks
 
 
@@ -313,9 +313,9 @@ def test_a_draw_that_was_sent_under_lost_memberships_is_charged_whoever_comes_fi
     (first,) = draws(place, 3)
     copy_schema(place, before, place.schema)
     with pytest.raises(StaleJournal, match="knows slot 3"):
-        choose(place, "late", Asked("8", "0.6"))
+        choose(place, "late", Requested("8", "0.6"))
     with pytest.raises(StaleJournal, match="knows slot 3"):
-        put_in_force(place)
+        apply_changes(place)
     PostgresJournal(place, write=True).close()
     assert read_witness(witness_of(place)).committed == 3, "it waits for what the operator says"
     with PostgresJournal(place, write=True, released_through=3) as journal:
@@ -421,7 +421,7 @@ def test_a_replica_keeps_what_the_operator_said_until_somebody_settled_it(
     replica._place, replica._settings = place, None  # type: ignore[assignment]
     replica._options = RunOptions(released_through=stated, widest_window=8)
     replica._stores = SimpleNamespace(join=lambda: 2)  # type: ignore[assignment]
-    replica._watch = Watch()
+    replica._watch = RunCallbacks()
     replica._take_part = lambda committed: None  # type: ignore[method-assign]
     replica._join()
     assert replica._options.released_through == kept

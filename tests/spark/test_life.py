@@ -15,7 +15,7 @@ from tests.spark.live import LENGTH_S, Feed, agree, clock_of, moment, released, 
 from tests.support.commands import PATIENCE_S, slots_of, wait_for
 from wevent import InvalidInput, InvalidSettings, JournalLocked, StorageFailed
 from wevent.journal.sqlite import SqliteJournal
-from wevent.publishing.registrations import Asked, choose, leave
+from wevent.publishing.registrations import Requested, choose, leave
 
 
 def publish(spark: SparkSession, folder: Path, feed: Feed, **changes: Any) -> wevent.spark.SparkPublication:
@@ -79,7 +79,7 @@ def test_stopped_and_started_again_it_goes_on(spark: SparkSession, tmp_path: Pat
     feed.send_now("u4", "u5")  # while it is down
     place, stopped = tmp_path / "run.journal", len(before.splitlines())
     leave(place, "u2")
-    choose(place, "u99", Asked("1", "50"))
+    choose(place, "u99", Requested("1", "50"))
     with pytest.raises(InvalidSettings, match="another journal's"):
         publish(spark, tmp_path, feed, journal=tmp_path / "new.journal", out=tmp_path / "new.ndjson")
     with pytest.raises(InvalidSettings, match="other slots, cells"):

@@ -16,7 +16,7 @@ from tests.support.commands import slots_of, wait_for
 from tests.support.streams import roster
 from tests.support.streams import settings as file_settings
 from wevent import InvalidEvents, InvalidInput
-from wevent.publishing.registrations import Asked, choose
+from wevent.publishing.registrations import Requested, choose
 from wevent.spark.class_counts import ClassCounter
 from wevent.spark.input_files import FolderSource
 
@@ -34,7 +34,7 @@ def test_rosters_are_let_go(spark: SparkSession, tmp_path: Path) -> None:
     )
     most = 0
     for number in range(3):
-        choose(tmp_path / "run.journal", f"new{number}", Asked("1", "50"))
+        choose(tmp_path / "run.journal", f"new{number}", Requested("1", "50"))
         released = len(slots_of(out))
 
         def another(released: int = released) -> bool:

@@ -21,7 +21,7 @@ from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import PUBLISHING
 from wevent.publishing.event_stores import open_input
 from wevent.publishing.importing import Difference
-from wevent.publishing.session import RunReport, SourceFactory, Watch, run
+from wevent.publishing.session import RunCallbacks, RunReport, SourceFactory, run
 from wevent.settings import Settings
 from wevent.settings.values import SECOND_US
 from wevent.streams import SlotClock, Source
@@ -134,7 +134,7 @@ def _answer(done: RunReport, settings: Settings, told: list[str]) -> PublishAnsw
     )
 
 
-def _watching(console: Console, show: Show, told: list[str]) -> Watch:
+def _watching(console: Console, show: Show, told: list[str]) -> RunCallbacks:
     """Says what the requirements file changes, and shows the slots of this run as they are committed."""
     begins = 1
 
@@ -154,4 +154,4 @@ def _watching(console: Console, show: Show, told: list[str]) -> Watch:
         told.append(sentence)
         say(console, sentence)
 
-    return Watch(imported=imported, told=tell, begun=begun, progress=advance)
+    return RunCallbacks(imported=imported, told=tell, begun=begun, progress=advance)

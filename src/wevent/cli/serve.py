@@ -17,7 +17,7 @@ from wevent.cli.run_reports import report_private, report_run, say
 from wevent.cli.screen import remarks
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import load_settings
-from wevent.publishing.session import Watch
+from wevent.publishing.session import RunCallbacks
 from wevent.settings import Settings
 from wevent.settings.values import parse_listen
 
@@ -53,7 +53,7 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
 
     service = settings.service if listen is None else replace(settings.service, listen=parse_listen(listen))
     console = remarks()
-    watch = Watch(
+    watch = RunCallbacks(
         imported=lambda difference: say(console, " ".join((f"Requirements: {difference}.", *difference.sentences()))),
         told=lambda sentence: say(console, sentence),
     )

@@ -95,7 +95,7 @@ def _requirement_options(function: click.decorators.FC) -> click.decorators.FC:
 def add(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Register a new user. Say it in the requirements file, too: the next import removes who is not in it."""
     _say(
-        registrations.choose(path, user, registrations.Asked(**asked), is_known=False, dry_run=dry_run),
+        registrations.choose(path, user, registrations.Requested(**asked), is_known=False, dry_run=dry_run),
         dry_run,
         wants_json,
     )
@@ -108,7 +108,7 @@ def add(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **ask
 def set_requirement(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Change a user's requirement."""
     _say(
-        registrations.choose(path, user, registrations.Asked(**asked), is_known=True, dry_run=dry_run),
+        registrations.choose(path, user, registrations.Requested(**asked), is_known=True, dry_run=dry_run),
         dry_run,
         wants_json,
     )
@@ -151,7 +151,7 @@ def import_file(
     done = registrations.import_file(path, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run)
     if not wants_json and not is_quiet():
         click.echo(" ".join((f"requirements: {done}.", *done.sentences())), err=True)
-    force = registrations.put_in_force(path, dry_run=dry_run)
+    force = registrations.apply_changes(path, dry_run=dry_run)
     if wants_json:
         _report(_answer(force, dry_run, done), force, dry_run)
     else:
@@ -175,7 +175,7 @@ def export(path: JournalPlace) -> None:
         out.detach()
 
 
-def _say(force: registrations.InForce, dry_run: bool, wants_json: bool) -> None:
+def _say(force: registrations.ChangeResult, dry_run: bool, wants_json: bool) -> None:
     if wants_json:
         _report(_answer(force, dry_run), force, dry_run)
         return
@@ -185,7 +185,7 @@ def _say(force: registrations.InForce, dry_run: bool, wants_json: bool) -> None:
     report("\n".join((_when(force, dry_run), *said)), _done(force, dry_run), asked=dry_run)
 
 
-def _guarantee(force: registrations.InForce) -> list[str]:
+def _guarantee(force: registrations.ChangeResult) -> list[str]:
     """Return what a user who chose a requirement may rely on, in times where slots have a clock."""
     terms, held = force.terms, None if force.person is None else force.person.current
     if terms is None or held is None:
@@ -202,11 +202,11 @@ def _guarantee(force: registrations.InForce) -> list[str]:
     return [said]
 
 
-def _report(answer: ChangeAnswer, force: registrations.InForce, dry_run: bool) -> None:
+def _report(answer: ChangeAnswer, force: registrations.ChangeResult, dry_run: bool) -> None:
     report(as_json(answer), _done(force, dry_run), asked=True)
 
 
-def _answer(force: registrations.InForce, dry_run: bool, imported: Difference | None = None) -> ChangeAnswer:
+def _answer(force: registrations.ChangeResult, dry_run: bool, imported: Difference | None = None) -> ChangeAnswer:
     effect = force.preview
     return ChangeAnswer(
         stored=not dry_run,
@@ -218,10 +218,10 @@ def _answer(force: registrations.InForce, dry_run: bool, imported: Difference | 
     )
 
 
-def _when(force: registrations.InForce, dry_run: bool) -> str:
+def _when(force: registrations.ChangeResult, dry_run: bool) -> str:
     when = "the next slot" if force.slot is None else f"slot {force.slot}"
     return f"nothing was stored; it would be in force from {when} on" if dry_run else f"in force from {when} on"
 
 
-def _done(force: registrations.InForce, dry_run: bool) -> str:
+def _done(force: registrations.ChangeResult, dry_run: bool) -> str:
     return "Nothing was stored." if dry_run else f"The change was made, and is {_when(force, dry_run)}."

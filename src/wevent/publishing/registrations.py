@@ -30,7 +30,7 @@ DueThrough = Callable[[], int]
 _LONG_QUEUE = 10_000  # changes: a request beside them is not previewed together with all of them
 
 
-class Asked(NamedTuple):
+class Requested(NamedTuple):
     """Requirement as users state it: a level, a word for each of window and privacy, or a window with an epsilon.
 
     A window with an epsilon is a number of slots or a duration.
@@ -52,7 +52,7 @@ class Asked(NamedTuple):
         return set(self.given) in ({"level"}, {"window", "privacy"}, {"window", "epsilon"})
 
 
-class InForce(NamedTuple):
+class ChangeResult(NamedTuple):
     """Slot from which on a change is active, and its effect."""
 
     slot: int | None  # None: the publisher's next one
@@ -66,12 +66,12 @@ class InForce(NamedTuple):
 def choose(
     place: JournalPlace,
     user: str,
-    asked: Asked,
+    asked: Requested,
     *,
     is_known: bool | None = None,
     dry_run: bool = False,
     due_through: DueThrough | None = None,
-) -> InForce:
+) -> ChangeResult:
     """Request a requirement; it is active at once if nobody publishes.
 
     Args:
@@ -101,7 +101,7 @@ def choose(
     force = force._replace(notes=windows.notes)
     if dry_run or due_through is not None:
         return force
-    done = put_in_force(place, user)
+    done = apply_changes(place, user)
     return force._replace(slot=done.slot, earlier_until=done.earlier_until)
 
 
@@ -112,7 +112,7 @@ def leave(
     erased: bool = False,
     dry_run: bool = False,
     due_through: DueThrough | None = None,
-) -> InForce:
+) -> ChangeResult:
     """Let a user leave; the id is kept while the requirement is in force, as a keyed digest if it is to be erased.
 
     An id that left may still be erased. Other arguments, result and errors as of `choose`.
@@ -126,7 +126,7 @@ def leave(
             )
         leaving = Change("erase" if erased else "remove", user)
         force = _ask(journal, leaving, dry_run=dry_run, due_through=due_through)._replace(earlier_until=None)
-    return force if dry_run or due_through is not None else force._replace(slot=put_in_force(place).slot)
+    return force if dry_run or due_through is not None else force._replace(slot=apply_changes(place).slot)
 
 
 def import_file(
@@ -138,7 +138,7 @@ def import_file(
     dry_run: bool = False,
     partial: bool = False,
 ) -> Difference:
-    """Queue the changes that make the registry equal to a requirements file; `put_in_force` or a publisher applies them.
+    """Queue the changes that make the registry equal to a requirements file; `apply_changes` or a publisher applies them.
 
     Arguments and errors as of `import_users` and `read_requirements`.
     """
@@ -158,21 +158,21 @@ def boundary_ahead(journal: Journal, head: Head, due_through: int) -> int:
     return max(head.committed, due_through) + 2 + boundaries
 
 
-def put_in_force(place: JournalPlace, user: str | None = None, *, dry_run: bool = False) -> InForce:
+def apply_changes(place: JournalPlace, user: str | None = None, *, dry_run: bool = False) -> ChangeResult:
     """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot.
 
     The answer mentions the earlier choices of a user. With `dry_run` only return the slot.
     """
     if dry_run:
         with _changeable(place) as journal:
-            return InForce(None if journal.writer() is not None else journal.head().next_slot)
+            return ChangeResult(None if journal.writer() is not None else journal.head().next_slot)
     with suppress(JournalLocked), open_journal(place, write=True) as journal:
         _refuse_stale(journal, is_writer=True)  # again: what writers wrote down may say that a slot was drawn
         slot = journal.head().next_slot
         journal.registry.apply(slot, class_history(journal.epochs(), journal.registry.restores()))
         journal.update_witness()
-        return InForce(slot, None if user is None else view_user(journal, user).earlier_until(slot))
-    return InForce(None)
+        return ChangeResult(slot, None if user is None else view_user(journal, user).earlier_until(slot))
+    return ChangeResult(None)
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def _ask(
     by_request: bool = False,
     dry_run: bool,
     due_through: DueThrough | None,
-) -> InForce:
+) -> ChangeResult:
     """Queue a change, unless it is a dry run, and return its effect together with earlier requests of the user."""
     view = view_user(journal, wish.user)
     is_short = due_through is None or journal.registry.pending() <= _LONG_QUEUE
@@ -214,10 +214,10 @@ def _ask(
     head = journal.head()  # slots may have been committed while the change was queued
     slot = head.next_slot if due_through is None else boundary_ahead(journal, head, due_through())
     person = view.after([wish], slot, journal.registry.salt)
-    return InForce(slot, person.earlier_until(slot), effect, (), person, head.epoch.terms)
+    return ChangeResult(slot, person.earlier_until(slot), effect, (), person, head.epoch.terms)
 
 
-def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key, str | None]:
+def _requirement(terms: Terms, asked: Requested, windows: WindowReader) -> tuple[Key, str | None]:
     """Return the requirement that is stated, and the words it comes from."""
     table = terms.level_table or Levels.default()
     if not asked.is_one_way:

@@ -70,7 +70,7 @@ class RunReport:
 
 
 @dataclass(frozen=True)
-class Watch:
+class RunCallbacks:
     """Callbacks of a run."""
 
     imported: Callable[[Difference], None] = lambda difference: None  # changes of a journal that exists, before slots
@@ -149,7 +149,7 @@ def publish(
 def run(
     settings: Settings,
     options: RunOptions,
-    watch: Watch | None = None,
+    watch: RunCallbacks | None = None,
     output: Output | None = None,
     source_of: SourceFactory = open_input,
     *,
@@ -166,7 +166,7 @@ def run(
             declared; a new journal may begin with nobody.
         due_of: when releases go out; the settings say, unless events come through something that takes its time.
     """
-    watch = watch or Watch()
+    watch = watch or RunCallbacks()
     place = settings.journal
     assert place is not None, "settings of a publication name a journal"
     if isinstance(place, Path) and not place.parent.is_dir():

@@ -28,7 +28,7 @@ from wevent.outputs import KeptOutput
 from wevent.publishing.event_stores import ReplicaStores, open_event_log
 from wevent.publishing.loop import DueMoments, Summary
 from wevent.publishing.resolve import resolve
-from wevent.publishing.session import RunReport, SourceFactory, Watch, run
+from wevent.publishing.session import RunCallbacks, RunReport, SourceFactory, run
 from wevent.schemas import Condition, Role
 from wevent.service.problems import not_running
 from wevent.settings import RestoreOptions, RunOptions, Settings
@@ -182,7 +182,7 @@ class PublishingThread(threading.Thread):
         options: RunOptions,
         state: PublisherState,
         *,
-        watch: Watch,
+        watch: RunCallbacks,
         over: Callable[[], None],
         waits: Callable[[], None] = lambda: None,
     ) -> None:

@@ -24,7 +24,7 @@ from wevent.people.classes import Key
 from wevent.people.membership import Membership, check_id
 from wevent.publishing import registrations
 from wevent.publishing.importing import Difference
-from wevent.publishing.registrations import Asked, DueThrough, InForce
+from wevent.publishing.registrations import ChangeResult, DueThrough, Requested
 from wevent.publishing.views import view_user
 from wevent.service.access import Caller, link_holder, needs
 from wevent.service.context import Context, ServiceContext, check_parameters, json_answer
@@ -72,7 +72,7 @@ async def set_requirement(request: Request, context: Context, user: User, dry_ru
     media_type(request.headers, JSON)
     in_numbers = request.state.caller.link is None
     body = msgspec.structs.asdict(decoded(await read_body(request), schemas.RequirementBody))
-    asked = Asked(**{name: str(value) for name, value in body.items() if value is not None})
+    asked = Requested(**{name: str(value) for name, value in body.items() if value is not None})
     if not asked.is_one_way or (asked.epsilon is not None and not in_numbers):
         numbers = "window (in slots, or a duration) with epsilon, or " if in_numbers else ""
         ways = f"The body must have level, or {numbers}window with privacy (words)."
@@ -250,7 +250,7 @@ def _fields(key: Key, level: str | None, terms: Terms) -> tuple[int, float, str 
     return window, nano / NANO, level, span
 
 
-def _notes(force: InForce) -> list[str]:
+def _notes(force: ChangeResult) -> list[str]:
     return [*force.notes, *(() if force.preview is None else force.preview.warnings())]
 
 

@@ -23,7 +23,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from wevent.errors import InvalidSettings, StorageFailed
 from wevent.journal import PostgresPlace
 from wevent.publishing.loop import due_offset_us
-from wevent.publishing.session import RunReport, Watch
+from wevent.publishing.session import RunCallbacks, RunReport
 from wevent.publishing.shutdown import ForcedShutdown
 from wevent.service.app import Middleware, make_app, strict_headers
 from wevent.service.context import ServiceContext
@@ -59,7 +59,7 @@ def serve(
     settings: Settings,
     service: ServiceSettings,
     options: RunOptions,
-    watch: Watch,
+    watch: RunCallbacks,
     listening: Callable[[str], None],
 ) -> RunReport:
     """Serve until SIGINT or SIGTERM; in the main thread.
@@ -103,7 +103,7 @@ class _Process:
     def __init__(
         self,
         context: ServiceContext,
-        watch: Watch,
+        watch: RunCallbacks,
         listening: Callable[[str], None],
         bound: socket.socket,
         shutdown: ForcedShutdown,

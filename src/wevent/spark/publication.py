@@ -26,7 +26,7 @@ from wevent.journal import PostgresPlace, is_begun, open_journal
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import in_memory, load_settings, people_of
 from wevent.publishing.loop import DueMoments
-from wevent.publishing.session import Moment, RunReport, Watch, run
+from wevent.publishing.session import Moment, RunCallbacks, RunReport, run
 from wevent.settings import RunOptions, Settings
 from wevent.settings.values import SECOND_US, parse_length
 from wevent.spark.batch_source import SparkSource, take_rows
@@ -199,7 +199,7 @@ class LoopThread(InheritableThread):
     def _publish(self) -> None:
         """Publish; after the last slot of a stream with an end, stop the query and remove its checkpoint."""
         output = KeptOutput() if self._settings.out is None else None
-        watch = Watch(begun=lambda first, last: self._start_query())
+        watch = RunCallbacks(begun=lambda first, last: self._start_query())
         due_of = partial(moments_of, self._every_us)
         try:
             self.report = run(self._settings, self._options, watch, output, self._open, due_of=due_of)

@@ -12,7 +12,7 @@ from wevent.errors import InvalidSettings
 from wevent.journal import open_journal
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import load_settings
-from wevent.publishing.registrations import Asked, choose
+from wevent.publishing.registrations import Requested, choose
 from wevent.publishing.session import run
 from wevent.settings import RunOptions, Settings
 
@@ -34,7 +34,7 @@ def test_nobody_has_to_be_there_and_every_level_is_declared(tmp_path: Path) -> N
     offered = {requirement.key for requirement in Levels.default().offered().values()}
     assert {tuple(key) for key in terms.declared} == offered
     for number, level in enumerate(Levels.default().offered()):
-        choose(tmp_path / "run.journal", f"u{number}", Asked(level=level))
+        choose(tmp_path / "run.journal", f"u{number}", Requested(level=level))
     publish(settings(tmp_path), 3)
     with open_journal(tmp_path / "run.journal") as journal:
         assert sum(journal.registry.sizes().values()) == len(offered)

@@ -17,10 +17,10 @@ from wevent.journal.terms import class_history
 from wevent.people.membership import Change
 from wevent.publishing import registrations
 from wevent.publishing.importing import digest_file
-from wevent.publishing.registrations import Asked
+from wevent.publishing.registrations import Requested
 from wevent.streams import requirements_file
 
-LARGE = Asked("8", "0.6")
+LARGE = Requested("8", "0.6")
 
 
 @pytest.fixture
@@ -84,18 +84,24 @@ def test_while_somebody_publishes_changes_wait_for_the_publisher(path: Path) -> 
     with open_journal(path, write=True) as journal:
         assert registrations.choose(path, "ann", LARGE).slot is None
         assert journal.registry.queued() == [Change("set", "ann", CLASSES[1])]
-        assert registrations.put_in_force(path).slot is None
+        assert registrations.apply_changes(path).slot is None
         with pytest.raises(InvalidMembership):  # what is queued counts as known
             registrations.choose(path, "ann", LARGE, is_known=False)
-    assert registrations.put_in_force(path).slot == 6
+    assert registrations.apply_changes(path).slot == 6
     assert held(path)["ann"] == (CLASSES[1], 6, None)
 
 
 @pytest.mark.parametrize(
     "asked",
-    [Asked("8"), Asked("8", "0.6", "High"), Asked("9", "0.6"), Asked("8", "0.5"), Asked("Small", None, "None")],
+    [
+        Requested("8"),
+        Requested("8", "0.6", "High"),
+        Requested("9", "0.6"),
+        Requested("8", "0.5"),
+        Requested("Small", None, "None"),
+    ],
 )
-def test_what_nobody_may_hold_is_refused(path: Path, asked: Asked) -> None:
+def test_what_nobody_may_hold_is_refused(path: Path, asked: Requested) -> None:
     before = held(path)
     with pytest.raises((InvalidMembership, ValueError)):
         registrations.choose(path, "ann", asked)
@@ -121,7 +127,7 @@ def test_a_file_is_imported_as_its_differences(path: Path, tmp_path: Path) -> No
     users.write_text("\n".join(["user,window,epsilon", *rows, "ann,8,0.6"]) + "\n")
     assert str(registrations.import_file(path, users)) == "1 join, 0 change, 0 leave"
     assert registrations.import_file(path, users).total == 0
-    assert registrations.put_in_force(path).slot == 6
+    assert registrations.apply_changes(path).slot == 6
     users.write_text("\n".join(["user,window,epsilon", *rows[:4]]) + "\n")
     with pytest.raises(InvalidMembership, match="cut"):
         registrations.import_file(path, users)
@@ -153,7 +159,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_imported(path: Path, replac
     with open_journal(path) as journal:
         assert journal.registry.queued() == []
     assert registrations.import_file(path, replaced_while_read).total == 0
-    assert registrations.put_in_force(path).slot == 6
+    assert registrations.apply_changes(path).slot == 6
     assert "ann" not in held(path)
 
 
@@ -207,9 +213,9 @@ def test_a_service_only_queues_and_says_what_its_publisher_will_make_of_it(path:
         assert (new.person.current.key, new.person.current.first) == (CLASSES[1], 7)
         changed = registrations.choose(path, "u2", LARGE, due_through=lambda: 0)
         assert (changed.slot, changed.earlier_until) == (7, 6 + 3)
-        again = registrations.choose(path, "u2", Asked("4", "1"), due_through=lambda: 0)  # on top of what is queued
+        again = registrations.choose(path, "u2", Requested("4", "1"), due_through=lambda: 0)  # on top of what is queued
         assert again.earlier_until == 6 + 3  # what never began is not in force
-        undone = registrations.choose(path, "u2", Asked("3", "0.4"), due_through=lambda: 0, dry_run=True)
+        undone = registrations.choose(path, "u2", Requested("3", "0.4"), due_through=lambda: 0, dry_run=True)
         assert undone.earlier_until is None
         left = registrations.leave(path, "ann", due_through=lambda: 0)
         assert left.person is not None
@@ -247,7 +253,7 @@ def test_a_part_of_the_people_may_be_imported(path: Path, tmp_path: Path) -> Non
         assert len(journal.registry.joined_by_request()) == 1
         assert journal.imported() == b""
     assert registrations.import_file(path, users, partial=True).unchanged == 3  # queued changes count
-    assert registrations.put_in_force(path).slot == 6
+    assert registrations.apply_changes(path).slot == 6
     assert len(held(path)) == 10
 
 

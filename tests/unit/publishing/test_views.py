@@ -12,7 +12,7 @@ from wevent.core.budget import NANO
 from wevent.journal import Journal, open_journal
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.publishing import registrations
-from wevent.publishing.registrations import Asked
+from wevent.publishing.registrations import Requested
 from wevent.publishing.views import BudgetView, read_budgets
 from wevent.schemas import BudgetTable
 
@@ -40,7 +40,7 @@ def test_it_is_the_publishers_own(tmp_path: Path, mechanism: str) -> None:
         assert read(journal).slot == 0
         publish(journal, tmp_path / "o.ndjson", 5)
         assert shown(read(journal)) == published(journal)
-    registrations.choose(path, "u0", Asked("8", "0.6"))
+    registrations.choose(path, "u0", Requested("8", "0.6"))
     registrations.leave(path, "u2")
     with open_journal(path, write=True) as journal:
         view = BudgetView()

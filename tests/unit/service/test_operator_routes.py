@@ -136,6 +136,6 @@ def test_the_overview_says_how_it_is_going(service: Service) -> None:
 
 def test_changes_that_wait_are_counted(tmp_path: Path) -> None:
     service = make_service(tmp_path, write_journal(tmp_path))
-    asked = registrations.Asked(level="High/Small")
+    asked = registrations.Requested(level="High/Small")
     registrations.choose(service.context.journal, "ann", asked, due_through=lambda: 0)
     assert service.ask("GET", "/v1/admin/overview").json()["pending_changes"] == 1

@@ -28,7 +28,7 @@ def put(service: Service, user: str, body: dict[str, Any], query: str = "") -> h
 
 def apply(service: Service) -> None:
     """What a publisher does at the next boundary, here at once."""
-    registrations.put_in_force(service.context.journal)
+    registrations.apply_changes(service.context.journal)
 
 
 def test_somebody_new_holds_what_they_choose(service: Service) -> None:
