@@ -216,7 +216,7 @@ soak: $(VENV)/.stamp | strace postgresql ## Many examples, whole lives, pairs of
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/service/test_service_answers.py $(ARGS)
 	@$(VENV)/bin/python -m tests.fault.campaign --number 1000 --jobs $(WORKERS) --out docs/results/campaign
 	@$(VENV)/bin/python -m tests.fuzz --seconds 600
-	@WEVENT_FUZZ=1000000 WEVENT_FUZZ_SEED=$$RANDOM $(VENV)/bin/python -m pytest tests/fault/test_hostile_input.py $(ARGS)
+	@WEVENT_FUZZ=100000 WEVENT_FUZZ_SEED=$$RANDOM $(VENV)/bin/python -m pytest tests/fault/test_hostile_input.py $(ARGS)
 	@$(VENV)/bin/python -m tests.mutation --number 500 --seed 1 --jobs $(WORKERS)
 
 .PHONY: audit

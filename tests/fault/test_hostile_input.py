@@ -1,17 +1,24 @@
-"""Hostile lines and files: no traceback, nobody else's counts changed, memory bounded by settings and not by input."""
+"""Hostile files and lines: no traceback, memory bounded by settings and not by input."""
 
 from __future__ import annotations
 
+import gzip
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from tests.fault.fuzzing import campaign
+from tests.fuzz.oracles import refusals
+from tests.support.streams import DAY, SECOND, roster, settings
+from wevent.settings.values import format_time
+from wevent.streams.clock import SlotClock
+from wevent.streams.file_source import FileSource
 
-INPUTS = int(os.environ.get("WEVENT_FUZZ", "2500"))
+FILES = int(os.environ.get("WEVENT_FUZZ", "300"))
 SEED = int(os.environ.get("WEVENT_FUZZ_SEED", "1"))
 
 _LIVE = """
@@ -35,10 +42,37 @@ print(int(counted[0].counts.matrix.sum()), source.totals()["malformed"], (after 
 """
 
 
-def test_a_campaign_of_hostile_input(tmp_path: Path) -> None:
-    tally = campaign(tmp_path, INPUTS, SEED)
-    assert tally.lines + tally.files >= INPUTS
-    assert 0 < tally.refused < tally.files  # hostile enough, and not all of it hopeless
+def test_a_damaged_file_is_counted_or_refused_in_a_sentence(tmp_path: Path) -> None:
+    """Hostile lines are in tests/property/test_isolation.py; here whole files are damaged, Parquet and gzip among them."""
+    sound, chance, refused = _sound_files(tmp_path), random.Random(SEED), 0
+    for _ in range(FILES):
+        name = chance.choice(list(sound))
+        content = bytearray(sound[name])
+        for _ in range(chance.choice((0, 1, 1, 3, 20))):
+            place = chance.randrange(len(content))
+            end = chance.choice((place + 1, place + chance.randrange(40), len(content)))
+            content[place:end] = chance.randbytes(chance.randrange(20)) or b"\n"
+        path = tmp_path / name
+        path.write_bytes(content)
+        with refusals() as found:
+            list(FileSource(settings([str(path)]), SlotClock(DAY, 60 * SECOND), 3).count(roster(), 1, 3))
+        refused += len(found)
+    assert 0 < refused < FILES, "hostile enough, and not all of it hopeless"
+
+
+def _sound_files(folder: Path) -> dict[str, bytes]:
+    """The same few records in every format."""
+    events = [(format_time(DAY + time * SECOND), time % 5, time % 4) for time in range(0, 170, 7)]
+    csv = "time,user,cell\n" + "".join(f"{time},{user},{cell}\n" for time, user, cell in events)
+    ndjson = "".join(f'{{"time":"{time}","user":{user},"cell":{cell}}}\n' for time, user, cell in events)
+    (folder / "sound.csv").write_text(csv)
+    query = f"SELECT time::TIMESTAMPTZ AS time, user, cell FROM read_csv('{folder}/sound.csv')"
+    duckdb.execute(f"COPY ({query}) TO '{folder}/sound.parquet' (FORMAT parquet)")
+    return {
+        "events.parquet": (folder / "sound.parquet").read_bytes(),
+        **{f"events.{kind}": text.encode() for kind, text in (("csv", csv), ("ndjson", ndjson))},
+        **{f"events.{kind}.gz": gzip.compress(text.encode()) for kind, text in (("csv", csv), ("ndjson", ndjson))},
+    }
 
 
 @pytest.mark.parametrize("what", ["no newline", "long id", "many long ids"])
