@@ -36,15 +36,16 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def settings_tables() -> Iterator[str]:
     """Yield the settings of a configuration, then those of `[service]`."""
-    yield "| key | values | default | pinned by the journal |\n|---|---|---|---|"
+    yield "| key | meaning | values | default | pinned by the journal |\n|---|---|---|---|---|"
     for key, kind in SETTINGS.items():
         name = _PINNED_AS.get(key, key)
         pinned = "for life" if name in PERMANENT else "until reconfigured" if name in EPOCHAL else ""
         default = "required" if key in ("inputs", "cells", "slot") else _default(kind)
-        yield f"| `{key}` | {_values(kind)} | {default} | {pinned} |"
-    yield "\nIn `[service]`:\n\n| key | values | default |\n|---|---|---|"
+        yield f"| `{key}` | {kind.help} | {_values(kind)} | {default} | {pinned} |"
+    yield "\n## Service\n\nKeys of `[service]`, for `wevent serve`:\n"
+    yield "| key | meaning | values | default |\n|---|---|---|---|"
     for key, kind in kinds(ServiceSettings).items():
-        yield f"| `{key}` | {_values(kind)} | {_default(kind)} |"
+        yield f"| `{key}` | {kind.help} | {_values(kind)} | {_default(kind)} |"
 
 
 def _values(kind: Kind) -> str:

@@ -10,7 +10,7 @@ from tests.support.streams import DAY, SECOND
 from wevent import Cells
 from wevent.errors import InvalidInput, InvalidSettings, WeventError
 from wevent.publishing.configuration import PUBLISHING, load_settings, read_config
-from wevent.settings import SETTINGS, Settings
+from wevent.settings import Settings
 
 OPTIONS = {"inputs": ("events.csv",), "cells": "4", "slot": "60s"}
 
@@ -187,12 +187,6 @@ def test_columns_of_requirements_have_names_of_their_own() -> None:
     columns = {"user": "customer", "level": "plan"}
     assert load_settings(None, {**OPTIONS, "requirements_columns": columns}).requirements_columns == columns
     assert load_settings(None, {**OPTIONS, "requirements_columns": {"user": "user"}}).requirements_columns == {}
-
-
-def test_every_key_is_documented() -> None:
-    page = Path(__file__).parents[3] / "docs/reference/configuration.md"
-    text = page.read_text(encoding="utf-8")
-    assert [key for key in SETTINGS if f"`{key}`" not in text] == []
 
 
 @pytest.mark.parametrize(
