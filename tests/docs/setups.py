@@ -13,7 +13,7 @@ from tests.docs.blocks import read_blocks
 from tests.support.commands import run
 from tests.support.journals import copy_schema
 from tests.support.postgres_server import own_schema, shared_url
-from wevent.journal import PostgresPlace, journal_place
+from wevent.journal import PostgresAddress, parse_address
 
 _TUTORIAL = Path(__file__).parents[2] / "docs/tutorial/compare-and-plan.md"
 
@@ -46,15 +46,15 @@ def _half_a_day(folder: Path) -> None:
 
 
 def _lost_journal(folder: Path) -> None:
-    """The rest of that day was published, then the journal was lost; its side file was not."""
+    """The rest of that day was published, then the journal was lost; its witness file was not."""
     _must(folder, "publish", "--config", "wevent.toml")
     for file in folder.glob("run.journal*"):
         if file.suffix != ".witness":
             file.unlink()
 
 
-def _lost_side_file(folder: Path) -> None:
-    """Journal and side file are lost."""
+def _lost_witness_file(folder: Path) -> None:
+    """Journal and witness file are lost."""
     for file in folder.glob("run.journal*"):
         file.unlink()
 
@@ -97,14 +97,14 @@ def _database(folder: Path) -> None:
     _must(folder, "init", ".")
     (folder / "side").mkdir(mode=0o700)
     settings = folder / "wevent.toml"
-    address = f"{shared_url()}?schema={own_schema()}&side=side"
+    address = f"{shared_url()}?schema={own_schema()}&witness=side"
     settings.write_text(settings.read_text().replace('journal = "run.journal"', f'journal = "{address}"'))
 
 
 def _database_put_back(folder: Path) -> None:
     """Its journal went on to slot 200, then the database was put back to where it was."""
-    place = journal_place(tomllib.loads((folder / "wevent.toml").read_text())["journal"], folder)
-    assert isinstance(place, PostgresPlace)
+    place = parse_address(tomllib.loads((folder / "wevent.toml").read_text())["journal"], folder)
+    assert isinstance(place, PostgresAddress)
     backup = f"{place.schema}_backup"
     copy_schema(place, place.schema, backup)
     for end in ("15:00", "16:40"):  # two draws: a database that lacks the last one takes it from the witness
@@ -129,7 +129,7 @@ SETUPS: dict[str, Callable[[Path], None]] = {
     "visits": _visits,
     "half a day": _half_a_day,
     "lost journal": _lost_journal,
-    "lost side file": _lost_side_file,
+    "lost witness file": _lost_witness_file,
     "database": _database,
     "database put back": _database_put_back,
     "odd columns": _odd_columns,

@@ -116,7 +116,7 @@ def test_what_is_asked_after_a_fault_waits_for_the_version(tmp_path: Path, monke
             journal.registry.apply(4, class_history(journal.epochs()))
         asked = Change("remove", "2")
         journal.registry.ask([asked])
-        assert journal._database.write(journal.registry.take_held_back) == [asked]
+        assert journal._database.write(journal.registry.pop_held_requests) == [asked]
 
 
 def test_a_draw_is_not_stored_under_other_terms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from tests.postgres.database_causes import (
     without_address,
 )
 from tests.support.commands import CLOCK, PEOPLE, Done, call, publish, write_stream
-from wevent.journal.witness import take_witness
+from wevent.journal.witness import lock_witness
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "failures.md"
 END = ("--end", "2026-01-01T00:25:00Z")
@@ -131,8 +131,8 @@ CAUSES = [
     Cause("a stored membership was changed", PUBLISH, MOVED),
     Cause("the journal is from a newer wevent", PUBLISH, execute(NEWER)),
     Cause("the journal is a backup", PUBLISH, COPY),
-    Cause("the journal is older than its side file", PUBLISH, OLD),
-    Cause("the journal is without its side file", PUBLISH, remove("run.journal.witness")),
+    Cause("the journal is older than its witness file", PUBLISH, OLD),
+    Cause("the journal is without its witness file", PUBLISH, remove("run.journal.witness")),
     Cause("a pipe among the stored events", PUBLISH, pipe_at("run.journal.events/0000000001.events")),
     Cause("no journal is named", PUBLISH[:-4], nothing),
     Cause("the journal's folder is missing", changed("run.journal", "no/run.journal"), nothing),
@@ -187,7 +187,7 @@ CAUSES = [
     Cause("restore: the last slot is not stated", RESTORE[:3], remove("run.journal")),
     Cause("restore: a slot before the last one that went out", (*RESTORE[:4], "15"), remove("run.journal")),
     Cause("restore: a slot before the end of the backup", (*RESTORE[:4], "9"), remove("run.journal", "run.journal.witness")),
-    Cause("restore: without side file and statement", RESTORE, remove("run.journal", "run.journal.witness")),
+    Cause("restore: without witness file and statement", RESTORE, remove("run.journal", "run.journal.witness")),
     Cause("restore: nothing to restore", RESTORE, nothing),
     Cause("restore: no backup there", ("restore", "nowhere.journal", *RESTORE[2:]), nothing),
     Cause("restore: the journal as its own backup", ("restore", "run.journal", *RESTORE[2:]), nothing),
@@ -204,7 +204,7 @@ CAUSES = [
     Cause("releases: to before from", ("releases", "run.journal", "--from", "9", "--to", "3"), nothing),
     Cause("audit: a stored slot was changed", ("verify", "run.journal"), FLIPPED, 1),
     Cause("audit: a stored membership was changed", ("verify", "run.journal"), MOVED, 1),
-    Cause("audit: the journal is older than its side file", ("verify", "run.journal"), OLD, 1),
+    Cause("audit: the journal is older than its witness file", ("verify", "run.journal"), OLD, 1),
     Cause("audit: no journal there", ("verify", "nowhere.journal"), nothing),
     Cause("audit: pages are damaged", ("verify", "run.journal"), scrambled("run.journal")),
 ]  # fmt: skip
@@ -262,7 +262,7 @@ def test_every_cause_has_its_sentence(cause: Cause, template: Path, tmp_path: Pa
 
 def test_a_held_journal(template: Path, tmp_path: Path, page: list[str]) -> None:
     shutil.copytree(template, tmp_path, dirs_exist_ok=True)
-    lock = take_witness(tmp_path / "run.journal")
+    lock = lock_witness(tmp_path / "run.journal")
     try:
         for cause in HELD:
             done = call(tmp_path, *cause.command)
@@ -314,7 +314,7 @@ def write_page(template: Path, place: Path) -> None:
         lines.append(row(cause, sentence(provoke(cause, template, folder), folder)))
     folder = place / "held"
     shutil.copytree(template, folder)
-    lock = take_witness(folder / "run.journal")
+    lock = lock_witness(folder / "run.journal")
     lines += [row(cause, sentence(call(folder, *cause.command), folder)) for cause in HELD]
     lock.close()
     for number, named in enumerate((*DATABASE_CAUSES, HELD_DATABASE)):

@@ -103,7 +103,7 @@ def test_starting_over_says_so_and_keeps_the_mark(used: Path, lose: Callable[[Pa
     mark = read_witness(used / "run.journal.witness")
     lose(used / "run.journal")
     before = (used / "out.ndjson").read_bytes()
-    stated = ("--released-through", "5") if lose is replace else ()  # the other journal's side file is not here
+    stated = ("--released-through", "5") if lose is replace else ()  # the other journal's witness file is not here
     done = publish(used, 22, "--start-over", *stated)
     assert done.code == 2, "the output still has the slots of the lost journal"
     assert (used / "out.ndjson").read_bytes() == before
@@ -335,7 +335,7 @@ class TestLibrary:
         assert caught.value.facts["released"] == 7
         assert not path.exists()
 
-    def test_an_unreadable_side_file_beside_no_journal(self, tmp_path: Path) -> None:
+    def test_an_unreadable_witness_file_beside_no_journal(self, tmp_path: Path) -> None:
         (tmp_path / "run.journal.witness").write_bytes(b"\xff" * 600)
         with pytest.raises(StaleJournal, match="some slot"):
             SqliteJournal(tmp_path / "run.journal", write=True)
@@ -343,7 +343,7 @@ class TestLibrary:
             journal.begin(make_terms())
             assert journal.head().unsafe == ("started over",)
 
-    def test_a_side_file_whose_text_is_none_any_more(self, used: Path) -> None:
+    def test_a_witness_file_whose_text_is_none_any_more(self, used: Path) -> None:
         side = used / "run.journal.witness"
         side.write_bytes(re.sub(rb'(?<="host":").', b"\xe1", side.read_bytes()))  # in both copies
         assert not read_witness(side).is_readable

@@ -79,11 +79,11 @@ class Stream:
     def backup(self) -> None:
         assert self("backup", "run.journal", "backup.journal")[0] == 0
 
-    def restore(self, *, side_file: bool) -> None:
+    def restore(self, *, witness_file: bool) -> None:
         for ending in ENDINGS:
             Path("run.journal" + ending).unlink(missing_ok=True)
         shutil.copy("backup.journal", "run.journal")
-        if not side_file:
+        if not witness_file:
             Path("run.journal.witness").unlink()
 
     def audit(self) -> list[dict[str, Any]]:
@@ -194,11 +194,11 @@ class TestRestoredBackup:
         stream.set("u", 5, "1")
         stream.publish(120)
 
-    @pytest.mark.parametrize("side_file", [True, False])
-    def test_lost_changes_have_to_be_imported_again(self, stream: Stream, side_file: bool) -> None:
+    @pytest.mark.parametrize("witness_file", [True, False])
+    def test_lost_changes_have_to_be_imported_again(self, stream: Stream, witness_file: bool) -> None:
         self.life(stream)
-        stream.restore(side_file=side_file)
-        stated = ("--released-through", "120", *(() if side_file else ("--same-settings",)))
+        stream.restore(witness_file=witness_file)
+        stated = ("--released-through", "120", *(() if witness_file else ("--same-settings",)))
         assert "--accept-lost-changes" in stream.publish(121, *stated, code=2)
         assert "wevent users JOURNAL import FILE" in stream.publish(121, code=2)
         stream.require()
@@ -211,7 +211,7 @@ class TestRestoredBackup:
 
     def test_or_their_loss_accepted(self, stream: Stream) -> None:
         self.life(stream)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         stream.publish(121, "--released-through", "120", "--accept-lost-changes")
         stream.publish(123)
         assert stream.sizes()[123][STRICT] == 12  # u is not there
@@ -221,7 +221,7 @@ class TestRestoredBackup:
         from wevent.publishing.registrations import import_file
 
         self.life(stream)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         stream.publish(121, "--released-through", "120", code=2)
         stream.users("add", "u", "--window", "5", "--epsilon", "1")
         stream.require()
@@ -230,7 +230,7 @@ class TestRestoredBackup:
 
     def test_an_id_that_registers_later_is_in_doubt_too(self, stream: Stream) -> None:
         self.life(stream)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         stream.publish(125, "--released-through", "120", "--accept-lost-changes")
         stream.set("v", 5, "1")
         stream.publish(230)
@@ -243,14 +243,14 @@ class TestRestoredBackup:
         stream.publish(12)
         stream.backup()
         stream.publish(60)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         stream.publish(65, "--released-through", "60")
         assert (stream.sizes()[61][MEMBERS], stream.sizes()[61][LOOSE]) == (12, 1)
         assert stream.audit() == []
 
     def test_nobody_changes_the_registry_of_a_copy(self, stream: Stream) -> None:
         self.life(stream)
-        stream.restore(side_file=False)
+        stream.restore(witness_file=False)
         for arguments in (("import", "users.csv"), ("add", "u", "--window", "5", "--epsilon", "1"), ("remove", "m1")):
             assert "--released-through" in stream.users(*arguments, code=2)
 
@@ -261,12 +261,12 @@ class TestRestoredBackup:
         stream.publish(
             30
         )  # a file that lacks only the last commit is one whose writer died before it: that is recovered
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         assert "knows slot 30" in stream.users("remove", "m1", code=2)
 
-    def test_without_the_side_file_settings_may_be_lost(self, stream: Stream) -> None:
+    def test_without_the_witness_file_settings_may_be_lost(self, stream: Stream) -> None:
         self.life(stream)
-        stream.restore(side_file=False)
+        stream.restore(witness_file=False)
         err = stream.publish(125, "--released-through", "120", code=2)
         assert "--same-settings" in err
         assert "--widest-window" in err
@@ -277,13 +277,13 @@ class TestRestoredBackup:
         assert stream.audit() == []
 
     def test_a_mark_older_than_what_went_out_shows_nothing(self, stream: Stream) -> None:
-        """Journal and side file rolled back together, as by a snapshot of the folder."""
+        """Journal and witness file rolled back together, as by a snapshot of the folder."""
         stream.publish(10, *stream.require())
         stream.backup()
         shutil.copy("run.journal.witness", "side")
         stream.set("m1", 5, "1")
         stream.publish(30)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         shutil.copy("side", "run.journal.witness")
         assert "--same-settings" in stream.publish(31, "--released-through", "30", code=2)
         assert "--accept-lost-changes" in stream.publish(31, "--released-through", "30", "--same-settings", code=2)
@@ -296,7 +296,7 @@ class TestRestoredBackup:
         stream.publish(15, "--reconfigure", "--declare", "300,0.5")
         stream.set("u", 300, "0.5")
         stream.publish(20)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         stated = ("--released-through", "20", "--accept-lost-changes")
         assert "--widest-window" in stream.publish(21, *stated, code=2)
         assert "--widest-window" in stream.publish(
@@ -309,11 +309,11 @@ class TestRestoredBackup:
 
     def test_a_second_restore_of_one_backup_lacks_what_the_first_one_did(self, stream: Stream) -> None:
         self.life(stream)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         stream.publish(121, "--released-through", "120", "--accept-lost-changes")
         stream.set("m2", 5, "1")
         stream.publish(125)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         assert "--accept-lost-changes" in stream.publish(130, "--released-through", "125", code=2)
 
     def test_a_change_is_witnessed_before_a_slot_counts_it(self, stream: Stream) -> None:
@@ -330,14 +330,14 @@ class TestRestoredBackup:
             assert read_witness(Path("run.journal.witness")).revision == before
             journal.registry.apply(11, class_history(journal.epochs()))
             assert read_witness(Path("run.journal.witness")).revision == journal.registry.revision() != before
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         assert "--accept-lost-changes" in stream.publish(12, "--released-through", "10", code=2)
 
     def test_slots_released_elsewhere_charge_every_class_what_it_had_left(self, stream: Stream) -> None:
         stream.publish(10, *stream.require())
         stream.backup()
         stream.publish(40)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         stream.publish(60, "--released-through", "40")
         charges = stream.charges()
         for window, nano in (LOOSE, MEMBERS, STRICT):
@@ -346,10 +346,10 @@ class TestRestoredBackup:
         assert stream.audit() == []
 
     def test_a_restore_that_crashed_before_its_mark_is_no_other_copy(self, stream: Stream) -> None:
-        """The side file then still has the link of the lost journal for the last slot that went out."""
+        """The witness file then still has the link of the lost journal for the last slot that went out."""
         self.life(stream)
         side = Path("run.journal.witness").read_bytes()
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         stream.publish(120, "--released-through", "120", "--accept-lost-changes")
         Path("run.journal.witness").write_bytes(side)
         stream.publish(125)
@@ -376,7 +376,7 @@ class TestRestoredBackup:
         stream.publish(4)
         stream.backup()
         stream.publish(40)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         stream.publish(40, "--released-through", "40")
         del stream.wishes["m1"]
         stream.set("m1", 5, "1")
@@ -402,7 +402,7 @@ class TestRestoredBackup:
         """Changes after that slot may be lost, though."""
         stream.publish(10, *stream.require())
         stream.backup()
-        stream.restore(side_file=False)
+        stream.restore(witness_file=False)
         assert "--accept-lost-changes" in stream.publish(12, "--released-through", "10", code=2)
         stream.publish(12, "--accept-lost-changes")
         assert stream.sizes()[11][MEMBERS] == 12
@@ -525,7 +525,7 @@ class TestUnregisteredUsers:
         stream.backup()
         stream.users("remove", "m1")
         stream.publish(10)
-        stream.restore(side_file=True)
+        stream.restore(witness_file=True)
         stream.publish(40, "--released-through", "10", "--accept-lost-changes")
         sizes = stream.sizes()
         assert [sizes[slot][self.UNREGISTERED] for slot in (11, 29, 30, 40)] == [12, 12, 50, 50]

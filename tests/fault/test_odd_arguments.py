@@ -61,7 +61,7 @@ TOO_LONG = {
     "restore to": ("restore", "events.csv", LONG, "--released-through", "1"),
     "init": ("init", LONG),
     "folder": ("status", f"{LONG}/run.journal"),
-    "side file": with_value("--journal", "x" * 252),
+    "witness file": with_value("--journal", "x" * 252),
 }
 
 

@@ -134,7 +134,7 @@ def test_what_was_not_seen_is_sent_again(used: Path) -> None:
 
 @pytest.mark.parametrize("most", [0, 100, 4096, 8000, 12_000, 30_000, 36_000, 60_000])
 def test_a_first_start_without_room(folder: Path, most: int) -> None:
-    """A limit on the size of files: a disk that is full at the start, after the side file, in the first slot."""
+    """A limit on the size of files: a disk that is full at the start, after the witness file, in the first slot."""
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most})); "

@@ -138,7 +138,7 @@ def test_a_left_over_write_ahead_log_is_not_replayed_over_the_backup(folder: Pat
     assert "slot 30" in call(folder, "status", "live.journal").out
 
 
-def test_without_the_side_file_everything_after_the_backup_is_in_doubt(folder: Path) -> None:
+def test_without_the_witness_file_everything_after_the_backup_is_in_doubt(folder: Path) -> None:
     before = released(folder)
     (folder / "run.journal").unlink()
     (folder / "run.journal.witness").unlink()
@@ -166,7 +166,7 @@ def test_where_settings_may_be_lost_nobody_is_counted_for_the_widest_window(fold
     assert_whole(folder, before)
 
 
-def test_changes_after_the_backup_are_lost_although_the_side_file_is_there(folder: Path) -> None:
+def test_changes_after_the_backup_are_lost_although_the_witness_file_is_there(folder: Path) -> None:
     assert call(folder, "users", "run.journal", "remove", "7").code == 0
     assert publish(folder, 21).code == 0
     (folder / "run.journal").unlink()
@@ -317,12 +317,12 @@ def test_a_plain_copy_that_was_not_settled_knows_that_it_is_one(folder: Path) ->
     assert "a backup that ends with slot 20" in done.err
 
 
-@pytest.mark.parametrize("side_file", [True, False])
+@pytest.mark.parametrize("witness_file", [True, False])
 @pytest.mark.parametrize("step", STEPS)
-def test_killed_after_any_step_it_is_refused_and_can_be_done_again(folder: Path, step: str, side_file: bool) -> None:
+def test_killed_after_any_step_it_is_refused_and_can_be_done_again(folder: Path, step: str, witness_file: bool) -> None:
     before = released(folder)
     flip(folder / "run.journal")
-    if not side_file:
+    if not witness_file:
         (folder / "run.journal.witness").unlink()
     kill_restore(folder, step, 20)
     if step != "settled":  # a settled journal is whole: there is nothing left to do
@@ -331,8 +331,8 @@ def test_killed_after_any_step_it_is_refused_and_can_be_done_again(folder: Path,
         assert released(folder) == before
         assert publish(folder, 25, out="fresh.ndjson").code == 2  # also where no output knows better
         facts = restored(folder, "--widest-window", "8")
-        assert (facts["silent_through"], facts["changes_lost"]) == ((None, False) if side_file else (28, True))
-    if not side_file:
+        assert (facts["silent_through"], facts["changes_lost"]) == ((None, False) if witness_file else (28, True))
+    if not witness_file:
         assert "--accept-lost-changes" in publish(folder, 25).err
         import_users(folder)
     assert read_witness(folder / "run.journal.witness").committed == 20

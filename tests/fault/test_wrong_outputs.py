@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file but the side file, which names its last holder."""
+    """Every file but the witness file, which names its last holder."""
     return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file() and one.suffix != ".witness"}
 
 
@@ -57,7 +57,7 @@ def refused(folder: Path, out: str, said: str, minutes: int = 4, *flags: str, **
 
 
 def put_back_after_slot_4(folder: Path, out: str) -> None:
-    """Publish slots 1 to 9, then put the journal and its side file back as they were after slot 4."""
+    """Publish slots 1 to 9, then put the journal and its witness file back as they were after slot 4."""
     assert publish(folder, 4, *EVERY, out=out).code == 0
     old = {name: (folder / name).read_bytes() for name in ("run.journal", "run.journal.witness")}
     assert publish(folder, 9, *EVERY, out=out).code == 0

@@ -11,14 +11,14 @@ from typing import NamedTuple
 from tests.postgres.journal_parts import asked
 from tests.support.commands import CLOCK, PEOPLE, Done, call, publish
 from tests.support.postgres_server import own_schema, shared_url
-from wevent.journal import PostgresPlace, journal_place
+from wevent.journal import PostgresAddress, parse_address
 from wevent.journal.lease import Lease
 from wevent.journal.witness import WitnessFile
 
 END = ("--end", "2026-01-01T00:25:00Z")
 ADDRESS = "ADDRESS"
 PUBLISH = ("publish", "events.csv", *CLOCK, *END, *PEOPLE, "--journal", ADDRESS, "--out", "out.ndjson")
-NOBODY = "postgresql://127.0.0.1:1/city?side=side"
+NOBODY = "postgresql://127.0.0.1:1/city?witness=side"
 
 
 class DatabaseCause(NamedTuple):
@@ -31,17 +31,17 @@ class DatabaseCause(NamedTuple):
 
     what: str
     command: tuple[str, ...]
-    bring: Callable[[PostgresPlace, Path], object]
+    bring: Callable[[PostgresAddress, Path], object]
     more: str = ""
     code: int = 2
 
 
-def nothing(place: PostgresPlace, folder: Path) -> None:
+def nothing(place: PostgresAddress, folder: Path) -> None:
     """The command itself is the cause."""
 
 
-def execute(*statements: str) -> Callable[[PostgresPlace, Path], None]:
-    def bring(place: PostgresPlace, folder: Path) -> None:
+def execute(*statements: str) -> Callable[[PostgresAddress, Path], None]:
+    def bring(place: PostgresAddress, folder: Path) -> None:
         with asked(place) as database:
             for statement in statements:
                 database.execute(statement.replace("SCHEMA_NAME", place.schema))
@@ -49,16 +49,16 @@ def execute(*statements: str) -> Callable[[PostgresPlace, Path], None]:
     return bring
 
 
-def empty_side(place: PostgresPlace, folder: Path) -> None:
+def empty_side(place: PostgresAddress, folder: Path) -> None:
     for file in (folder / "side").iterdir():
         file.unlink()
 
 
-def open_side(place: PostgresPlace, folder: Path) -> None:
+def open_side(place: PostgresAddress, folder: Path) -> None:
     (folder / "side").chmod(0o755)
 
 
-def newer_witness(place: PostgresPlace, folder: Path) -> None:
+def newer_witness(place: PostgresAddress, folder: Path) -> None:
     """As if the database had been put back."""
     (path,) = (folder / "side").iterdir()
     witness = WitnessFile(path, os.open(path, os.O_RDWR))
@@ -73,9 +73,9 @@ DATABASE_CAUSES = [
         nothing,
         code=75,
     ),
-    DatabaseCause("the address of a database names no side folder", PUBLISH, nothing, "&side="),
-    DatabaseCause("the side folder of a database is missing", PUBLISH, nothing, "&side=nowhere"),
-    DatabaseCause("others can read the side folder of a database", PUBLISH, open_side),
+    DatabaseCause("the address of a database names no witness folder", PUBLISH, nothing, "&witness="),
+    DatabaseCause("the witness folder of a database is missing", PUBLISH, nothing, "&witness=nowhere"),
+    DatabaseCause("others can read the witness folder of a database", PUBLISH, open_side),
     DatabaseCause("the database may forget commits", PUBLISH, nothing, "&options=-csynchronous_commit%3Doff"),
     DatabaseCause("the database was put back, or lags behind", PUBLISH, newer_witness),
     DatabaseCause("the database is without its witness", PUBLISH, empty_side),
@@ -116,10 +116,10 @@ def provoke_in_database(cause: DatabaseCause, folder: Path) -> Done:
         folder: with events.csv and users.csv.
     """
     (folder / "side").mkdir(mode=0o700)
-    address = f"{shared_url()}?schema={own_schema()}&side=side&lease=60"
+    address = f"{shared_url()}?schema={own_schema()}&witness=side&lease=60"
     assert publish(folder, 20, journal=address, out="first.ndjson").code == 0
-    place = journal_place(address, folder)
-    assert isinstance(place, PostgresPlace)
+    place = parse_address(address, folder)
+    assert isinstance(place, PostgresAddress)
     cause.bring(place, folder)
     lead = Lease(place) if cause is HELD_DATABASE else None
     try:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from tests.support.publications import publish
 from wevent.errors import WeventError
-from wevent.journal import PostgresPlace, journal_place
+from wevent.journal import PostgresAddress, parse_address
 from wevent.journal.postgres import PostgresJournal
 
 
 def main(url: str, out: str, step: str) -> None:
-    place = journal_place(url)
-    assert isinstance(place, PostgresPlace)
+    place = parse_address(url)
+    assert isinstance(place, PostgresAddress)
     stopped: list[str] = []
 
     def at(label: str) -> None:

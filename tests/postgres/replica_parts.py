@@ -21,8 +21,8 @@ from wevent.events import receiver
 from wevent.events.live_source import LiveSource
 from wevent.events.receiver import BatchReceiver
 from wevent.journal import lease
+from wevent.journal.address import PostgresAddress, parse_address
 from wevent.journal.lease import make_tables
-from wevent.journal.place import PostgresPlace, journal_place
 from wevent.publishing.event_stores import ReplicaStores
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
@@ -42,8 +42,8 @@ class Clock:
         return int(self.seconds * SECOND)
 
 
-def new_place(folder: Path, url: str | None = None) -> PostgresPlace:
-    """An empty schema of the server that tests share, with a side folder."""
+def new_place(folder: Path, url: str | None = None) -> PostgresAddress:
+    """An empty schema of the server that tests share, with a witness folder."""
     schema, side = own_schema(), folder / "side"
     side.mkdir(mode=0o700, exist_ok=True)
     url = shared_url() if url is None else url
@@ -51,15 +51,15 @@ def new_place(folder: Path, url: str | None = None) -> PostgresPlace:
         connection.execute(f"CREATE SCHEMA {schema}")
         connection.execute(f"SET search_path TO {schema}")
         make_tables(connection, schema)
-    place = journal_place(f"{url}?schema={schema}&side={side}")
-    assert isinstance(place, PostgresPlace)
+    place = parse_address(f"{url}?schema={schema}&witness={side}")
+    assert isinstance(place, PostgresAddress)
     be_writer(place)
     with closing(ReplicaStores(place).open("test")) as events:
         events.let_in()
     return place
 
 
-def be_writer(place: PostgresPlace, *, is_other: bool = False) -> None:
+def be_writer(place: PostgresAddress, *, is_other: bool = False) -> None:
     """Let this process be the one that writes the journal; or one of another container, with its number and host."""
     instance = secrets.token_hex(8)
     if not is_other:
@@ -70,29 +70,29 @@ def be_writer(place: PostgresPlace, *, is_other: bool = False) -> None:
 
 
 @contextmanager
-def asked(place: PostgresPlace) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+def asked(place: PostgresAddress) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     """A connection of the test's own."""
     with psycopg.connect(place.conninfo, autocommit=True) as connection:
         connection.execute(f"SET search_path TO {place.schema}")
         yield connection
 
 
-def cut_off(place: PostgresPlace, connection: psycopg.Connection[Any]) -> None:
+def cut_off(place: PostgresAddress, connection: psycopg.Connection[Any]) -> None:
     """End a connection from the server's side."""
     with asked(place) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.info.backend_pid,))
 
 
-def stored_slots(place: PostgresPlace) -> list[int]:
+def stored_slots(place: PostgresAddress) -> list[int]:
     """The slots that have events."""
     with asked(place) as connection:
         return [slot for (slot,) in connection.execute("SELECT DISTINCT slot FROM events ORDER BY slot")]
 
 
-def key_slots(place: PostgresPlace) -> list[int]:
+def key_slots(place: PostgresAddress) -> list[int]:
     """The slots that have a key."""
-    assert place.side is not None
-    return sorted(int(path.name.split(".")[2]) for path in (place.side / "keys").glob("*.key"))
+    assert place.folder is not None
+    return sorted(int(path.name.split(".")[2]) for path in (place.folder / "keys").glob("*.key"))
 
 
 def settings(**changes: Any) -> StreamSettings:
@@ -109,7 +109,7 @@ class Replica:
         **changes: of the settings.
     """
 
-    def __init__(self, place: PostgresPlace, now: Clock, patience_s: float = PATIENCE_S, **changes: Any) -> None:
+    def __init__(self, place: PostgresAddress, now: Clock, patience_s: float = PATIENCE_S, **changes: Any) -> None:
         stream = settings(**changes)
         self.stores = ReplicaStores(place)
         self.intake = self.stores.open("intake", patience_s)
@@ -129,7 +129,7 @@ class Replica:
 
 
 @contextmanager
-def replicas(place: PostgresPlace, now: Clock, number: int = 2, **more: Any) -> Iterator[list[Replica]]:
+def replicas(place: PostgresAddress, now: Clock, number: int = 2, **more: Any) -> Iterator[list[Replica]]:
     begun = [Replica(place, now, **more) for _ in range(number)]
     try:
         yield begun

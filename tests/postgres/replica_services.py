@@ -18,8 +18,8 @@ from tests.service.sending import Books, Clock, Enroller, Sender, SentBatch, Str
 from tests.service.serving_process import Service
 from tests.support.commands import PATIENCE_S, Done, call, wait_for
 from tests.support.postgres_server import own_schema
-from wevent.journal import JournalPlace, journal_place, open_journal
-from wevent.journal.place import PostgresPlace
+from wevent.journal import JournalAddress, open_journal, parse_address
+from wevent.journal.address import PostgresAddress
 from wevent.outputs.lines import ndjson_line
 from wevent.service.tokens import Tokens
 
@@ -29,7 +29,7 @@ SENDERS = 2
 
 
 class Replicas:
-    """Services over one journal, each with a folder of its own; they share the side folder and the tokens.
+    """Services over one journal, each with a folder of its own; they share the witness folder and the tokens.
 
     Args:
         folder: where all files are.
@@ -46,9 +46,9 @@ class Replicas:
         self.folder, self.side = folder, folder / "side"
         folder.mkdir(exist_ok=True)
         self.side.mkdir(mode=0o700)
-        self.address = f"{url}?schema={own_schema()}&side={self.side}&lease={LEASE_S}"
-        place: JournalPlace = journal_place(self.address)
-        assert isinstance(place, PostgresPlace)
+        self.address = f"{url}?schema={own_schema()}&witness={self.side}&lease={LEASE_S}"
+        place: JournalAddress = parse_address(self.address)
+        assert isinstance(place, PostgresAddress)
         self.place = place
         tokens = Tokens(self.side / f"{place.schema}.tokens")
         self._told = {name: folder / name for name in ("witness.ndjson", "draws.ndjson")}

@@ -34,7 +34,7 @@ from wevent.publishing.loop import Publication, Running
 
 def bear_silence() -> None:
     """Let others wait for this writer until a test says that its lease is over (`journal_parts.silence`)."""
-    try_take = lease.Lease._try_take
+    try_take = lease.Lease._try_acquire
 
     def taken(self: lease.Lease, connection: Any, above: int) -> lease.Holder | None:
         holder = try_take(self, connection, above)
@@ -43,7 +43,7 @@ def bear_silence() -> None:
             connection.execute(lease._RENEW)
         return holder
 
-    lease.Lease._try_take = taken  # type: ignore[method-assign]
+    lease.Lease._try_acquire = taken  # type: ignore[method-assign]
 
 
 def obey(at: Callable[[str], None]) -> None:

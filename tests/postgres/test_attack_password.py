@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wevent.errors import WeventError
-from wevent.journal import journal_place, open_journal
+from wevent.journal import open_journal, parse_address
 
 SECRET = "s3cr3tXY"
 
@@ -24,7 +24,7 @@ SECRET = "s3cr3tXY"
 )
 def test_an_address_that_is_none_shows_no_password(address: str) -> None:
     with pytest.raises(WeventError) as caught:
-        open_journal(journal_place(address.format(SECRET))).close()
+        open_journal(parse_address(address.format(SECRET))).close()
     assert SECRET not in f"{caught.value} {caught.value.facts}"
 
 
@@ -32,4 +32,4 @@ def test_an_address_that_is_none_shows_no_password(address: str) -> None:
     "path", ["run.journal", "folder/a@b.journal", "postgres.journal", "C:/x.journal", "password.db"]
 )
 def test_a_path_stays_a_path(path: str) -> None:
-    assert str(journal_place(path)) == path
+    assert str(parse_address(path)) == path

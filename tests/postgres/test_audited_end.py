@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.postgres.journal_parts import asked, begun, place_at, publish
-from wevent.journal import PostgresPlace
+from wevent.journal import PostgresAddress
 from wevent.journal.postgres import PostgresJournal
 from wevent.verification import verify_journal
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> PostgresPlace:
+def place(tmp_path: Path) -> PostgresAddress:
     """A journal of six slots; two writers wrote it."""
     place = place_at(tmp_path)
     with begun(place) as journal:
@@ -24,20 +24,20 @@ def place(tmp_path: Path) -> PostgresPlace:
     return place
 
 
-def cut(place: PostgresPlace, last: int) -> None:
+def cut(place: PostgresAddress, last: int) -> None:
     with asked(place) as database:
         database.execute(f"DELETE FROM slots WHERE slot > {last}")
         chain = f"(SELECT chain FROM slots WHERE slot = {last})"
         database.execute(f"UPDATE head SET committed = {last}, emitted = {last}, chain = {chain}")
 
 
-def newest_file(place: PostgresPlace) -> Path:
-    assert place.side is not None
-    (newest,) = place.side.glob("*.witness")
+def newest_file(place: PostgresAddress) -> Path:
+    assert place.folder is not None
+    (newest,) = place.folder.glob("*.witness")
     return newest
 
 
-def test_a_tail_that_was_cut_off_consistently_is_found(place: PostgresPlace) -> None:
+def test_a_tail_that_was_cut_off_consistently_is_found(place: PostgresAddress) -> None:
     report = verify_journal(place)
     assert (report.ok, report.witness_slot, report.witness_problem) == (True, 6, None)
     cut(place, 4)
@@ -46,7 +46,7 @@ def test_a_tail_that_was_cut_off_consistently_is_found(place: PostgresPlace) -> 
     assert f"{newest_file(place)} shows slot 6, and the journal ends with 4" in report.violations[0]["problem"]
 
 
-def test_a_changed_histogram_is_found(place: PostgresPlace) -> None:
+def test_a_changed_histogram_is_found(place: PostgresAddress) -> None:
     """The server hashes histograms."""
     with asked(place) as database:
         database.execute(
@@ -58,7 +58,7 @@ def test_a_changed_histogram_is_found(place: PostgresPlace) -> None:
     }
 
 
-def test_the_file_with_the_largest_fence_counts(place: PostgresPlace) -> None:
+def test_the_file_with_the_largest_fence_counts(place: PostgresAddress) -> None:
     """A fenced writer may have written ahead what never reached the database."""
     newest = newest_file(place)
     fence = int(newest.name.split(".")[1])
@@ -71,7 +71,7 @@ def test_the_file_with_the_largest_fence_counts(place: PostgresPlace) -> None:
     assert verify_journal(place).witness_slot == 6
 
 
-def test_one_that_is_in_use_is_not_behind_its_witness(place: PostgresPlace, tmp_path: Path) -> None:
+def test_one_that_is_in_use_is_not_behind_its_witness(place: PostgresAddress, tmp_path: Path) -> None:
     """Before and after its draw is stored."""
     found = []
     with PostgresJournal(place, write=True) as journal:
@@ -85,13 +85,13 @@ def test_one_that_is_in_use_is_not_behind_its_witness(place: PostgresPlace, tmp_
     assert found == [("written ahead", [], 6, 7, 7), ("committed", [], 7, 7, None)]
 
 
-def test_a_missing_witness_is_reported(place: PostgresPlace, tmp_path: Path) -> None:
+def test_a_missing_witness_is_reported(place: PostgresAddress, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     cut(place, 4)
     for side, problem in (
-        (None, "the address names no side folder"),
+        (None, "the address names no witness folder"),
         (tmp_path / "empty", f"no witness file in {tmp_path / 'empty'}"),
         (tmp_path / "gone", f"{tmp_path / 'gone'}: No such file or directory"),
     ):
-        report = verify_journal(replace(place, side=side))
+        report = verify_journal(replace(place, folder=side))
         assert (report.ok, report.witness_slot, report.witness_problem) == (True, None, problem)

@@ -10,8 +10,8 @@ import wevent
 from tests.postgres.journal_parts import asked, begun, place_at, publish
 from tests.support.commands import CLOCK, PATIENCE_S, PEOPLE, call, start, write_stream
 from wevent.errors import InvalidJournal, StaleJournal
-from wevent.journal import PostgresPlace, is_begun, open_journal
-from wevent.journal.place import NoJournal
+from wevent.journal import PostgresAddress, is_begun, open_journal
+from wevent.journal.address import NoJournal
 from wevent.publishing.configuration import PUBLISHING, refuse_missing
 
 END = "2026-01-01T00:05:00Z"
@@ -23,7 +23,7 @@ WRONG = {
 
 
 @pytest.fixture(params=WRONG)
-def wrong(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[PostgresPlace, str]:
+def wrong(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[PostgresAddress, str]:
     """A journal that cannot be used, and what is said of it."""
     place = place_at(tmp_path)
     with begun(place):
@@ -34,7 +34,7 @@ def wrong(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[PostgresPlace
     return place, said
 
 
-def test_one_that_cannot_be_used_is_there(wrong: tuple[PostgresPlace, str]) -> None:
+def test_one_that_cannot_be_used_is_there(wrong: tuple[PostgresAddress, str]) -> None:
     place, said = wrong
     assert is_begun(place)
     with pytest.raises(InvalidJournal, match=said) as told:
@@ -43,7 +43,7 @@ def test_one_that_cannot_be_used_is_there(wrong: tuple[PostgresPlace, str]) -> N
 
 
 def test_whoever_publishes_is_told_what_is_wrong_and_not_that_settings_are_missing(
-    wrong: tuple[PostgresPlace, str], tmp_path: Path
+    wrong: tuple[PostgresAddress, str], tmp_path: Path
 ) -> None:
     place, said = wrong
     given = {"inputs": "events.csv", "cells": ["a"], "slot": "1m", "end": "2026-01-01T01:00:00Z", "journal": place}
@@ -78,7 +78,7 @@ def test_one_that_is_lost_is_not_begun_and_can_be_started_over(tmp_path: Path) -
     with pytest.raises(StaleJournal, match="--start-over"):
         open_journal(place)
     write_stream(tmp_path, 5)
-    address = f"{place.conninfo}?schema={place.schema}&side={place.side}"
+    address = f"{place.conninfo}?schema={place.schema}&witness={place.folder}"
     command = ("publish", "events.csv", *PEOPLE, *CLOCK, "--end", END, "--out", "new.ndjson", "--journal", address)
     refused = call(tmp_path, *command)
     assert refused.code == 2
@@ -90,7 +90,7 @@ def test_one_that_is_lost_is_not_begun_and_can_be_started_over(tmp_path: Path) -
 def test_a_replica_that_stands_by_says_what_is_wrong_and_does_not_wait_for_ever(tmp_path: Path) -> None:
     place = place_at(tmp_path)
     write_stream(tmp_path)
-    address = f"{place.conninfo}?schema={place.schema}&side={place.side}"
+    address = f"{place.conninfo}?schema={place.schema}&witness={place.folder}"
     with begun(place), asked(place) as database:  # another one writes: a newer wevent, in the middle of an upgrade
         database.execute("UPDATE facts SET value = '99' WHERE name = 'format'")
         served = start(tmp_path, "serve", "--listen", "127.0.0.1:0", *PEOPLE, "--slot", "60s", "--journal", address)

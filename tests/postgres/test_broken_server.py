@@ -68,7 +68,7 @@ def test_nothing_of_events_can_be_read_in_the_files_of_the_server(tmp_path: Path
             assert one.receiver.receive("a", "1", event).accepted == 1
             assert held(b"an id that may be found")  # this is how it would look
             assert not held(MARKED)
-            (key,) = (place.side / "keys").glob("*.key")
+            (key,) = (place.folder / "keys").glob("*.key")
             assert not held(key.read_bytes())
             now.seconds = 10
             one.store.close_slot(1)

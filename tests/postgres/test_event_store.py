@@ -38,18 +38,18 @@ from wevent.errors import (
 from wevent.events import postgres_store
 from wevent.events.postgres_store import IntakeLock, PostgresStore
 from wevent.journal import connection as sessions
+from wevent.journal.address import PostgresAddress
 from wevent.journal.connection import Connection
-from wevent.journal.place import PostgresPlace
 from wevent.publishing.event_stores import ReplicaStores, open_sweeper
 from wevent.schemas import BatchResult
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> PostgresPlace:
+def place(tmp_path: Path) -> PostgresAddress:
     return new_place(tmp_path)
 
 
-def test_what_any_replica_takes_in_is_counted_by_the_one_that_closes(place: PostgresPlace) -> None:
+def test_what_any_replica_takes_in_is_counted_by_the_one_that_closes(place: PostgresAddress) -> None:
     now = Clock(3)
     with replicas(place, now) as (first, second):
         assert first.receiver.receive("a", "1", lines((1, 7, "north"), (2, 8, "south"))) == BatchResult(2, {})
@@ -58,7 +58,7 @@ def test_what_any_replica_takes_in_is_counted_by_the_one_that_closes(place: Post
         assert second.counted(1) == [[0, 2]], "the last event of a person wins, whoever took it in"
 
 
-def test_keys_and_events_go_with_the_commit(place: PostgresPlace) -> None:
+def test_keys_and_events_go_with_the_commit(place: PostgresAddress) -> None:
     now = Clock(3)
     with replicas(place, now, 1) as (one,):
         one.receiver.receive("a", "1", lines((1, 7, "north")))
@@ -78,7 +78,7 @@ def test_keys_and_events_go_with_the_commit(place: PostgresPlace) -> None:
         assert one.counted(2) == [[1, 0]]
 
 
-def test_what_a_dead_writer_left_of_committed_slots_goes_before_anything_is_sent_again(place: PostgresPlace) -> None:
+def test_what_a_dead_writer_left_of_committed_slots_goes_before_anything_is_sent_again(place: PostgresAddress) -> None:
     now = Clock(3)
     with replicas(place, now) as (first, second):
         first.receiver.receive("a", "1", lines((1, 7, "north")))
@@ -91,7 +91,7 @@ def test_what_a_dead_writer_left_of_committed_slots_goes_before_anything_is_sent
         assert answer == BatchResult(0, {"late": 1})
 
 
-def test_a_batch_sent_again_to_another_replica_is_known(place: PostgresPlace) -> None:
+def test_a_batch_sent_again_to_another_replica_is_known(place: PostgresAddress) -> None:
     now = Clock(9)
     events = lines((8, 7, "north"), (11, 8, "south"))
     with replicas(place, now, grace_us=5_000_000) as (first, second):
@@ -106,7 +106,7 @@ def test_a_batch_sent_again_to_another_replica_is_known(place: PostgresPlace) ->
         assert second.counted(1) == [[1, 0]]
 
 
-def test_a_batch_that_two_replicas_get_at_once_is_there_once(place: PostgresPlace) -> None:
+def test_a_batch_that_two_replicas_get_at_once_is_there_once(place: PostgresAddress) -> None:
     now, events = Clock(3), lines((1, 7, "north"))
     with replicas(place, now) as (first, second):
         find, told = second.intake.find, []
@@ -122,7 +122,7 @@ def test_a_batch_that_two_replicas_get_at_once_is_there_once(place: PostgresPlac
         assert len(_rows(place)) == 1
 
 
-def test_a_batch_without_an_id_is_its_content(place: PostgresPlace) -> None:
+def test_a_batch_without_an_id_is_its_content(place: PostgresAddress) -> None:
     now = Clock(3)
     with replicas(place, now) as (first, second):
         told = first.receiver.receive("a", None, lines((1, 7, "north")))
@@ -130,7 +130,7 @@ def test_a_batch_without_an_id_is_its_content(place: PostgresPlace) -> None:
         assert len(_rows(place)) == 1
 
 
-def test_whoever_is_slow_finds_the_slot_closed_and_says_late(place: PostgresPlace) -> None:
+def test_whoever_is_slow_finds_the_slot_closed_and_says_late(place: PostgresAddress) -> None:
     behind, now = Clock(3), Clock(30)
     first, second = Replica(place, behind), Replica(place, now)
     try:
@@ -143,7 +143,7 @@ def test_whoever_is_slow_finds_the_slot_closed_and_says_late(place: PostgresPlac
         second.close()
 
 
-def test_slots_close_on_acknowledged_events_alone_while_all_ingest(place: PostgresPlace) -> None:
+def test_slots_close_on_acknowledged_events_alone_while_all_ingest(place: PostgresAddress) -> None:
     """Many senders at two replicas, each batch to both of them now and then, while slots close as fast as they can."""
     now, over = Clock(1), threading.Event()
     told: dict[int, list[tuple[int, int]]] = {}
@@ -189,7 +189,7 @@ def test_slots_close_on_acknowledged_events_alone_while_all_ingest(place: Postgr
 
 @pytest.mark.parametrize("stored", [False, True], ids=["before the commit", "after the commit"])
 def test_a_lost_report_is_resolved_by_reading(
-    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch, stored: bool
+    place: PostgresAddress, monkeypatch: pytest.MonkeyPatch, stored: bool
 ) -> None:
     copied, cuts = PostgresStore._copy, []
 
@@ -212,7 +212,7 @@ def test_a_lost_report_is_resolved_by_reading(
         assert one.counted(1) == [[1, 0]]
 
 
-def test_a_connection_that_is_cut_while_a_slot_is_read(place: PostgresPlace) -> None:
+def test_a_connection_that_is_cut_while_a_slot_is_read(place: PostgresAddress) -> None:
     now = Clock(3)
     with replicas(place, now, 1) as (one,):
         for user in range(50):
@@ -236,7 +236,7 @@ def test_a_connection_that_is_cut_while_a_slot_is_read(place: PostgresPlace) -> 
 
 
 def test_a_replica_that_stands_still_does_not_keep_slots_open(
-    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+    place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_store, "STANDSTILL_S", 1)
     now = Clock(3)
@@ -253,7 +253,7 @@ def test_a_replica_that_stands_still_does_not_keep_slots_open(
         assert len(_rows(place)) == 1, "what it had not committed is not there"
 
 
-def test_a_backup_that_reads_everything_delays_nothing(place: PostgresPlace) -> None:
+def test_a_backup_that_reads_everything_delays_nothing(place: PostgresAddress) -> None:
     now = Clock(3)
     with replicas(place, now, 1) as (one,), asked(place) as backup:
         one.receiver.receive("a", "1", lines((1, 7, "north")))
@@ -269,7 +269,7 @@ def test_a_backup_that_reads_everything_delays_nothing(place: PostgresPlace) -> 
         backup.execute("COMMIT")
 
 
-def test_events_under_other_cells_are_found_by_their_labels(place: PostgresPlace) -> None:
+def test_events_under_other_cells_are_found_by_their_labels(place: PostgresAddress) -> None:
     now = Clock(3)
     older = Replica(place, now, cells=Cells.of(["south", "east", "north"]))
     newer = Replica(place, now)
@@ -288,7 +288,7 @@ def test_a_database_that_is_away_is_said_to_be(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(sessions, "time", clock)
     side = tmp_path / "side"
     side.mkdir(mode=0o700)
-    place = PostgresPlace("postgresql://nobody:secret@127.0.0.1:9/none", "j", side)
+    place = PostgresAddress("postgresql://nobody:secret@127.0.0.1:9/none", "j", side)
     replica = Replica(place, Clock(3), patience_s=0.5)
     try:
         with pytest.raises(JournalUnreachable) as told:
@@ -305,7 +305,7 @@ def test_a_database_that_is_away_is_said_to_be(tmp_path: Path, monkeypatch: pyte
         replica.receiver.receive("a", "3", lines((1, 7, "north")))
 
 
-def test_nothing_is_taken_in_that_nobody_would_count(place: PostgresPlace) -> None:
+def test_nothing_is_taken_in_that_nobody_would_count(place: PostgresAddress) -> None:
     """A command that is no service has the journal: what replicas acknowledged would be lost."""
     with replicas(place, Clock(3), 1) as (one,):
         left = ReplicaStores(place).open_left()
@@ -319,7 +319,7 @@ def test_nothing_is_taken_in_that_nobody_would_count(place: PostgresPlace) -> No
         left.close()
 
 
-def test_who_lost_the_journal_has_no_say_in_what_is_taken_in(place: PostgresPlace) -> None:
+def test_who_lost_the_journal_has_no_say_in_what_is_taken_in(place: PostgresAddress) -> None:
     """Also where the process that took it has the number and the host of this one, in another container."""
     with asked(place) as connection:
 
@@ -339,7 +339,7 @@ def test_who_lost_the_journal_has_no_say_in_what_is_taken_in(place: PostgresPlac
         assert is_paused(), "the next writer is a command: what is taken in would be counted by nobody"
 
 
-def test_a_command_that_sweeps_leaves_no_connection(place: PostgresPlace) -> None:
+def test_a_command_that_sweeps_leaves_no_connection(place: PostgresAddress) -> None:
     """The server is shared with other tests, whose connections come and go meanwhile: each is known by its process."""
     with asked(place) as connection:
 
@@ -355,14 +355,14 @@ def test_a_command_that_sweeps_leaves_no_connection(place: PostgresPlace) -> Non
         wait_for(lambda: not opened & open_now(), "the connection to end")
 
 
-def test_a_folder_that_the_others_do_not_see_is_refused(place: PostgresPlace, tmp_path: Path) -> None:
+def test_a_folder_that_the_others_do_not_see_is_refused(place: PostgresAddress, tmp_path: Path) -> None:
     """Its keys would open nothing: what is acknowledged under them would be lost."""
     now, elsewhere = Clock(3), tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o700)
     with replicas(place, now, 1) as (one,):
         one.receiver.receive("a", "1", lines((1, 7, "north")))
-        other = replace(place, side=elsewhere)
-        with pytest.raises(StorageFailed, match="The other replicas of the journal use another side folder"):
+        other = replace(place, folder=elsewhere)
+        with pytest.raises(StorageFailed, match="The other replicas of the journal use another witness folder"):
             _check(ReplicaStores(other).open("test"))
         stray = Replica(other, now)
         with pytest.raises(StorageFailed):
@@ -376,17 +376,17 @@ def test_a_folder_that_the_others_do_not_see_is_refused(place: PostgresPlace, tm
         assert len(_rows(place)) == 1
 
 
-def test_a_side_folder_is_needed(place: PostgresPlace) -> None:
+def test_a_side_folder_is_needed(place: PostgresAddress) -> None:
     with pytest.raises(InvalidJournal, match="folder outside the database"):
-        ReplicaStores(PostgresPlace(place.conninfo, place.schema))
+        ReplicaStores(PostgresAddress(place.conninfo, place.schema))
 
 
-def test_who_has_no_key_counts_nothing_and_says_so(place: PostgresPlace, caplog: pytest.LogCaptureFixture) -> None:
+def test_who_has_no_key_counts_nothing_and_says_so(place: PostgresAddress, caplog: pytest.LogCaptureFixture) -> None:
     now = Clock(3)
     with replicas(place, now, 2) as (first, second):
         first.receiver.receive("a", "1", lines((1, 7, "north")))
-        assert place.side is not None
-        for path in (place.side / "keys").glob("*.key"):
+        assert place.folder is not None
+        for path in (place.folder / "keys").glob("*.key"):
             path.unlink()
         now.seconds = 10
         assert second.counted(1) == [[0, 0]]
@@ -398,6 +398,6 @@ def _check(events: PostgresStore) -> None:
         events.open_keys()
 
 
-def _rows(place: PostgresPlace) -> list[Any]:
+def _rows(place: PostgresAddress) -> list[Any]:
     with asked(place) as connection:
         return connection.execute("SELECT slot, key FROM events").fetchall()

@@ -13,7 +13,7 @@ from tests.postgres.journal_parts import begun, place_at
 from tests.support.commands import call
 from tests.support.postgres_server import own_schema, shared_url
 
-NAMES = ["database", "commits", "schema", "side folder"]
+NAMES = ["database", "commits", "schema", "witness"]
 
 
 def examined(folder: Path, address: str) -> dict[str, tuple[bool, str]]:
@@ -30,7 +30,7 @@ def examined(folder: Path, address: str) -> dict[str, tuple[bool, str]]:
 @pytest.fixture
 def address(tmp_path: Path) -> str:
     (tmp_path / "side").mkdir(mode=0o700)
-    return f"{shared_url()}?schema={own_schema()}&side={tmp_path / 'side'}"
+    return f"{shared_url()}?schema={own_schema()}&witness={tmp_path / 'side'}"
 
 
 def schemas() -> set[str]:
@@ -51,7 +51,9 @@ def test_a_database_where_a_journal_can_be_made(tmp_path: Path, address: str) ->
 def test_one_with_a_journal_says_who_writes(tmp_path: Path) -> None:
     place = place_at(tmp_path)
     with begun(place):
-        (tmp_path / "wevent.toml").write_text(f'journal = "{place.conninfo}?schema={place.schema}&side={place.side}"\n')
+        (tmp_path / "wevent.toml").write_text(
+            f'journal = "{place.conninfo}?schema={place.schema}&witness={place.folder}"\n'
+        )
         done = call(tmp_path, "doctor", "--config", "wevent.toml")
         assert done.code == 0, done
         assert f"{place.schema} holds a journal, written by process " in done.out
@@ -63,8 +65,8 @@ def test_what_is_wrong_is_said(tmp_path: Path, address: str) -> None:
     assert (forgetful["database"][0], forgetful["schema"][0]) == (True, True)
     assert not forgetful["commits"][0]
     assert "synchronous_commit = off" in forgetful["commits"][1]
-    assert not forgetful["side folder"][0]
-    assert "chmod 700" in forgetful["side folder"][1]
+    assert not forgetful["witness"][0]
+    assert "chmod 700" in forgetful["witness"][1]
 
 
 def test_a_role_without_rights(tmp_path: Path, address: str) -> None:
@@ -79,7 +81,7 @@ def test_a_role_without_rights(tmp_path: Path, address: str) -> None:
 
 
 def test_no_database_at_all(tmp_path: Path) -> None:
-    found = examined(tmp_path, f"postgresql://127.0.0.1:1/city?side={tmp_path}")
+    found = examined(tmp_path, f"postgresql://127.0.0.1:1/city?witness={tmp_path}")
     assert [found[name][0] for name in NAMES[:3]] == [False] * 3
     assert "Connection refused" in found["database"][1]
     assert "see above" in found["schema"][1]

@@ -53,9 +53,7 @@ def publish(folder: Path, address: str, last: int, **options: int) -> list[float
 def both(primary: PostgresServer, standby: PostgresServer, side: Path) -> str:
     """An address of both servers: whichever can be written to is used."""
     hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
-    return (
-        f"postgresql://wevent:{primary.password}@{hosts}/postgres?target_session_attrs=read-write&side={side}&lease=2"
-    )
+    return f"postgresql://wevent:{primary.password}@{hosts}/postgres?target_session_attrs=read-write&witness={side}&lease=2"
 
 
 def test_a_standby_that_follows_at_once_takes_over_unnoticed(

@@ -19,19 +19,19 @@ from tests.postgres.replica_parts import Clock, asked, lines, new_place, replica
 from wevent.errors import StorageFailed
 from wevent.events import postgres_store
 from wevent.events.postgres_store import IntakeLock
+from wevent.journal.address import PostgresAddress
 from wevent.journal.connection import connect
-from wevent.journal.place import PostgresPlace
 
 _NOTHING = sql.SQL("SET LOCAL work_mem TO '1MB'")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> PostgresPlace:
+def place(tmp_path: Path) -> PostgresAddress:
     return new_place(tmp_path)
 
 
 @contextmanager
-def a_role(place: PostgresPlace, grant: str = "") -> Iterator[PostgresPlace]:
+def a_role(place: PostgresAddress, grant: str = "") -> Iterator[PostgresAddress]:
     """The same place for a role of its own that is no superuser."""
     name, password = f"r_{secrets.token_hex(4)}", secrets.token_hex(8)
     with asked(place) as database:
@@ -46,7 +46,7 @@ def a_role(place: PostgresPlace, grant: str = "") -> Iterator[PostgresPlace]:
 
 
 @contextmanager
-def standing_still(place: PostgresPlace) -> Iterator[psycopg.Connection[Any]]:
+def standing_still(place: PostgresAddress) -> Iterator[psycopg.Connection[Any]]:
     """A session that took the lock with others, and does nothing more."""
     with suppress(psycopg.OperationalError), asked(place) as stuck:
         stuck.execute("SET idle_in_transaction_session_timeout TO '1h'")  # of a test that would fail
@@ -55,7 +55,7 @@ def standing_still(place: PostgresPlace) -> Iterator[psycopg.Connection[Any]]:
         yield stuck
 
 
-def test_who_may_not_be_ended_is_named(place: PostgresPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_not_be_ended_is_named(place: PostgresAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_store, "STANDSTILL_S", 1)
     monkeypatch.setattr(postgres_store, "GIVE_UP_S", 2.5)
     with a_role(place) as ours, standing_still(place) as stuck, closing(connect(ours, "test")) as connection:
@@ -68,7 +68,9 @@ def test_who_may_not_be_ended_is_named(place: PostgresPlace, monkeypatch: pytest
         IntakeLock(ours.schema, str(ours)).alone(connection, _NOTHING)
 
 
-def test_a_role_with_the_right_ends_those_of_other_roles(place: PostgresPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_with_the_right_ends_those_of_other_roles(
+    place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """How long they have had it the server does not say to it."""
     monkeypatch.setattr(postgres_store, "STANDSTILL_S", 1)
     with (
@@ -83,7 +85,7 @@ def test_a_role_with_the_right_ends_those_of_other_roles(place: PostgresPlace, m
 
 
 def test_one_that_may_not_be_ended_keeps_nobody_from_ending_the_others(
-    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+    place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_store, "STANDSTILL_S", 1)
     monkeypatch.setattr(postgres_store, "GIVE_UP_S", 5)
@@ -101,7 +103,7 @@ def test_one_that_may_not_be_ended_keeps_nobody_from_ending_the_others(
 
 
 def test_what_was_drawn_before_a_slot_that_cannot_be_closed_is_not_undone(
-    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+    place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slots that share a transaction: the later one is left to the next, so that nothing is drawn again (spec 10)."""
     monkeypatch.setattr(postgres_store, "STANDSTILL_S", 1)

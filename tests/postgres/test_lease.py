@@ -31,18 +31,18 @@ from tests.support.cutting_proxy import Cut
 from tests.support.publications import publish
 from tests.support.synthetic import make_terms
 from wevent.errors import JournalLocked
-from wevent.journal import Batch, PostgresPlace
+from wevent.journal import Batch, PostgresAddress
 from wevent.journal import lease as lease_module
 from wevent.journal.lease import Lease, current_writer, read_holder
 from wevent.journal.postgres import PostgresJournal
 from wevent.journal.record import Writer
 from wevent.verification import verify_journal
 
-URL = "{0.conninfo}?schema={0.schema}&side={0.side}&lease={0.lease_s}"
+URL = "{0.conninfo}?schema={0.schema}&witness={0.folder}&lease={0.lease_s}"
 
 
 @contextmanager
-def paused(place: PostgresPlace, out: Path, step: str) -> Iterator[subprocess.Popen[str]]:
+def paused(place: PostgresAddress, out: Path, step: str) -> Iterator[subprocess.Popen[str]]:
     """A writer in another process that has stopped itself at a step of its first commit."""
     command = [sys.executable, "-m", "tests.postgres.paused_writer", URL.format(place), str(out), step]
     process = subprocess.Popen(
@@ -60,7 +60,7 @@ def paused(place: PostgresPlace, out: Path, step: str) -> Iterator[subprocess.Po
         process.stdout.close()
 
 
-def show_life_often(place: PostgresPlace) -> PostgresPlace:
+def show_life_often(place: PostgresAddress) -> PostgresAddress:
     """A place whose writer beats three times a second; `bear_silence` keeps others from taking it for dead."""
     return replace(place, lease_s=1)
 

@@ -17,7 +17,7 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.string_column import StringColumn
 from wevent.errors import JournalUnreachable
-from wevent.journal import Batch, Head, PostgresPlace
+from wevent.journal import Batch, Head, PostgresAddress
 from wevent.journal import connection as sessions
 from wevent.journal.postgres import PostgresJournal
 from wevent.journal.terms import class_history
@@ -30,7 +30,7 @@ CUTS = (*STEPS, "COMMIT is not received", "COMMIT is received and its answer los
 
 
 @pytest.fixture
-def behind(tmp_path: Path) -> Iterator[tuple[PostgresPlace, CuttingProxy]]:
+def behind(tmp_path: Path) -> Iterator[tuple[PostgresAddress, CuttingProxy]]:
     """A place behind a proxy."""
     with proxied(place_at(tmp_path)) as found:
         yield found
@@ -52,7 +52,7 @@ def cutting(proxy: CuttingProxy, cut: str, labels: list[str]) -> Callable[[str],
 
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_slot_is_drawn_once_and_stored_once(
-    behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, cut: str
+    behind: tuple[PostgresAddress, CuttingProxy], tmp_path: Path, cut: str
 ) -> None:
     place, proxy = behind
     out, labels = tmp_path / "o.ndjson", list[str]()
@@ -115,7 +115,7 @@ def everything(journal: PostgresJournal) -> tuple[object, ...]:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("write", WRITES)
 def test_whatever_is_written_is_written_once(
-    behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, write: Callable[[PostgresJournal], None], when: str
+    behind: tuple[PostgresAddress, CuttingProxy], tmp_path: Path, write: Callable[[PostgresJournal], None], when: str
 ) -> None:
     place, proxy = behind
     found = []
@@ -132,10 +132,12 @@ def test_whatever_is_written_is_written_once(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_who_is_not_the_writer_asks_once(behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, when: str) -> None:
+def test_who_is_not_the_writer_asks_once(
+    behind: tuple[PostgresAddress, CuttingProxy], tmp_path: Path, when: str
+) -> None:
     place, proxy = behind
     with begun(place_at(tmp_path), 0) as journal:
-        reading = PostgresPlace(place.conninfo, journal._place.schema, place.side, place.lease_s)
+        reading = PostgresAddress(place.conninfo, journal._place.schema, place.folder, place.lease_s)
         with PostgresJournal(reading) as reader:
             proxy.cut_at(b"COMMIT", when)  # type: ignore[arg-type]
             ask(reader)
@@ -144,13 +146,13 @@ def test_who_is_not_the_writer_asks_once(behind: tuple[PostgresPlace, CuttingPro
 
 
 def test_a_request_that_stands_still_is_ended(
-    behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    behind: tuple[PostgresAddress, CuttingProxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A replica stopped inside a request holds the lock of the journal: the server ends its session, the writer goes on."""
     monkeypatch.setattr("wevent.journal.connection._LEAST_IDLE_S", 0.0)
     place, proxy = behind
     with begun(place_at(tmp_path), 0) as journal:
-        reading = PostgresPlace(place.conninfo, journal._place.schema, place.side, 1.0)
+        reading = PostgresAddress(place.conninfo, journal._place.schema, place.folder, 1.0)
         with PostgresJournal(reading) as reader, asked(place_at(tmp_path)) as database:
             attempts = []
 
@@ -171,7 +173,7 @@ def test_a_request_that_stands_still_is_ended(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_everybody_is_enrolled_once(behind: tuple[PostgresPlace, CuttingProxy], when: str) -> None:
+def test_everybody_is_enrolled_once(behind: tuple[PostgresAddress, CuttingProxy], when: str) -> None:
     place, proxy = behind
     with PostgresJournal(place, write=True) as journal:
         proxy.cut_at(b"COMMIT", when)  # type: ignore[arg-type]
@@ -199,7 +201,7 @@ def test_a_writer_may_think_inside_a_transaction(tmp_path: Path, monkeypatch: py
         assert len(begun_works) == 1, "not interrupted, and done again"
 
 
-def test_reading_goes_on(behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path) -> None:
+def test_reading_goes_on(behind: tuple[PostgresAddress, CuttingProxy], tmp_path: Path) -> None:
     place, proxy = behind
     with begun(place) as journal:
         publish(journal, tmp_path / "o.ndjson", 70)
@@ -230,7 +232,7 @@ def test_reading_goes_on(behind: tuple[PostgresPlace, CuttingProxy], tmp_path: P
 
 
 def test_a_database_that_stays_away_is_reported(
-    behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    behind: tuple[PostgresAddress, CuttingProxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, (place, proxy) = MovedTime(), behind
     monkeypatch.setattr(sessions, "time", clock)
@@ -247,7 +249,7 @@ def test_a_database_that_stays_away_is_reported(
         assert journal.head().committed == 2
 
 
-def test_a_database_that_comes_back_is_waited_for(behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path) -> None:
+def test_a_database_that_comes_back_is_waited_for(behind: tuple[PostgresAddress, CuttingProxy], tmp_path: Path) -> None:
     place, proxy = behind
     with begun(place) as journal:
         publish(journal, tmp_path / "o.ndjson", 2)

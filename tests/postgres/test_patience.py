@@ -14,7 +14,7 @@ from tests.support.cutting_proxy import CuttingProxy
 from tests.support.moved_time import MovedTime
 from tests.support.synthetic import make_terms
 from wevent.errors import InvalidJournal, JournalUnreachable, StaleJournal
-from wevent.journal import PostgresPlace
+from wevent.journal import PostgresAddress
 from wevent.journal import connection as connections
 from wevent.journal.connection import Connection, Session, connect
 from wevent.journal.lease import drop_tables, make_tables
@@ -25,7 +25,7 @@ LONG_S = 1.0
 
 
 @pytest.fixture
-def behind(tmp_path: Path) -> Iterator[tuple[PostgresPlace, CuttingProxy]]:
+def behind(tmp_path: Path) -> Iterator[tuple[PostgresAddress, CuttingProxy]]:
     """A place behind a proxy."""
     with proxied(place_at(tmp_path)) as found:
         yield found
@@ -40,7 +40,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> MovedTime:
 
 
 def test_what_reads_for_long_is_read_again(
-    behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, clock: MovedTime
+    behind: tuple[PostgresAddress, CuttingProxy], tmp_path: Path, clock: MovedTime
 ) -> None:
     place, proxy = behind
     begun_works = []
@@ -60,7 +60,7 @@ def test_what_reads_for_long_is_read_again(
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_what_is_written_for_long_is_written_once(
-    behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, when: str, clock: MovedTime
+    behind: tuple[PostgresAddress, CuttingProxy], tmp_path: Path, when: str, clock: MovedTime
 ) -> None:
     """The answer to its COMMIT is lost: whether it was stored is read, however long it took."""
     place, proxy = behind
@@ -83,7 +83,7 @@ def test_what_is_written_for_long_is_written_once(
 
 
 def test_what_the_event_store_does_for_long_is_done_again(
-    behind: tuple[PostgresPlace, CuttingProxy], clock: MovedTime
+    behind: tuple[PostgresAddress, CuttingProxy], clock: MovedTime
 ) -> None:
     place, proxy = behind
     begun_works = []
@@ -101,7 +101,7 @@ def test_what_the_event_store_does_for_long_is_done_again(
 
 
 def test_the_event_store_does_not_ask_a_server_that_drops_everything_for_ever(
-    behind: tuple[PostgresPlace, CuttingProxy], clock: MovedTime
+    behind: tuple[PostgresAddress, CuttingProxy], clock: MovedTime
 ) -> None:
     place, proxy = behind
 
@@ -121,7 +121,7 @@ def test_the_event_store_does_not_ask_a_server_that_drops_everything_for_ever(
 def test_the_event_store_waits_for_a_standby_that_is_promoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
 
-    def is_standby(_: Connection, __: PostgresPlace) -> bool:
+    def is_standby(_: Connection, __: PostgresAddress) -> bool:
         looks.append(1)
         return len(looks) < 3
 
@@ -137,7 +137,7 @@ def note(journal: PostgresJournal) -> None:
 
 @pytest.mark.parametrize("call", [PostgresJournal.head, PostgresJournal.load, note])
 def test_a_server_that_drops_every_look_is_given_up(
-    behind: tuple[PostgresPlace, CuttingProxy],
+    behind: tuple[PostgresAddress, CuttingProxy],
     tmp_path: Path,
     call: Callable[[PostgresJournal], object],
     clock: MovedTime,
@@ -174,7 +174,7 @@ def test_a_server_that_drops_every_look_is_given_up(
 
 
 def test_a_database_that_lacks_what_was_committed_is_refused_again_and_again(
-    behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path
+    behind: tuple[PostgresAddress, CuttingProxy], tmp_path: Path
 ) -> None:
     place, proxy = behind
     with begun(place) as journal:
@@ -187,7 +187,7 @@ def test_a_database_that_lacks_what_was_committed_is_refused_again_and_again(
                 journal.head()
 
 
-def test_a_journal_whose_beginning_was_stored_keeps_its_tables(behind: tuple[PostgresPlace, CuttingProxy]) -> None:
+def test_a_journal_whose_beginning_was_stored_keeps_its_tables(behind: tuple[PostgresAddress, CuttingProxy]) -> None:
     """Patience ran out before the answer to COMMIT was known: closing takes nothing of a journal that was begun."""
     place, proxy = behind
     journal = PostgresJournal(place, write=True, patience_s=0.3)

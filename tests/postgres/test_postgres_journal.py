@@ -16,7 +16,7 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal, JournalLocked, JournalUnreachable, StorageFailed
-from wevent.journal import PostgresPlace, is_begun, journal_place, open_journal
+from wevent.journal import PostgresAddress, is_begun, open_journal, parse_address
 from wevent.journal.connection import connect
 from wevent.journal.postgres import PostgresJournal
 from wevent.journal.terms import class_history
@@ -32,18 +32,18 @@ def test_open_journal_takes_an_address(tmp_path: Path) -> None:
         journal.begin(make_terms())
         assert journal.size() > 0
     assert is_begun(place)
-    with open_journal(f"{place.conninfo}?schema={place.schema}") as reader:  # readers need no side folder
+    with open_journal(f"{place.conninfo}?schema={place.schema}") as reader:  # readers need no witness folder
         assert reader.epochs()[0].terms == make_terms()
         assert reader.files() == []
-        with pytest.raises(InvalidJournal, match="side=FOLDER"):
+        with pytest.raises(InvalidJournal, match="witness=FOLDER"):
             reader.witnessed()
 
 
 def test_a_writer_needs_a_folder_outside(tmp_path: Path) -> None:
     place = place_at(tmp_path)
-    for side, said in ((None, "side=FOLDER"), (tmp_path / "nowhere", "Make it first")):
+    for side, said in ((None, "witness=FOLDER"), (tmp_path / "nowhere", "Make it first")):
         with pytest.raises(InvalidJournal, match=said):
-            PostgresJournal(PostgresPlace(place.conninfo, place.schema, side, 3), write=True)
+            PostgresJournal(PostgresAddress(place.conninfo, place.schema, side, 3), write=True)
     with asked(place) as database:
         assert database.execute("SELECT to_regnamespace(%s)", (place.schema,)).fetchone() == (None,)
 
@@ -53,8 +53,8 @@ def test_a_folder_that_others_can_use_is_refused(tmp_path: Path) -> None:
     place = place_at(tmp_path)
     with begun(place):
         pass
-    assert place.side is not None
-    place.side.chmod(0o777)
+    assert place.folder is not None
+    place.folder.chmod(0o777)
     with pytest.raises(InvalidJournal, match="Others can read or write"):
         open_journal(place, write=True)
     with pytest.raises(InvalidJournal, match="Others can read or write"):
@@ -109,9 +109,9 @@ def test_a_role_without_rights_is_told_so(tmp_path: Path) -> None:
     place, role = place_at(tmp_path), own_schema()
     with begun(place), asked(place) as database:
         database.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
-    other = PostgresPlace(place.conninfo.replace("//wevent:", f"//{role}:", 1), place.schema, place.side, 3)
+    other = PostgresAddress(place.conninfo.replace("//wevent:", f"//{role}:", 1), place.schema, place.folder, 3)
     password = place.conninfo.partition("//wevent:")[2].partition("@")[0]
-    other = PostgresPlace(other.conninfo.replace(password, "x"), place.schema, place.side, 3)
+    other = PostgresAddress(other.conninfo.replace(password, "x"), place.schema, place.folder, 3)
     try:
         for write in (False, True):
             with pytest.raises(StorageFailed, match="may not use the schema"):
@@ -133,8 +133,8 @@ def test_a_password_is_in_no_message(tmp_path: Path, caplog: pytest.LogCaptureFi
         "postgresql://wevent:open%20sesame%2F%25@127.0.0.1:1/postgres?nonsense=1",
     ]
     for address in wrong:
-        place = journal_place(f"{address}{'&' if '?' in address else '?'}side={tmp_path}")
-        assert isinstance(place, PostgresPlace)
+        place = parse_address(f"{address}{'&' if '?' in address else '?'}witness={tmp_path}")
+        assert isinstance(place, PostgresAddress)
         for act in (lambda p=place: connect(p, "test"), lambda p=place: PostgresJournal(p, write=True)):
             with pytest.raises((JournalUnreachable, InvalidJournal)) as caught:
                 act()

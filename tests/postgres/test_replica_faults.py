@@ -1,4 +1,4 @@
-"""Faults that replicas wait out: no database at the start, a database or a side folder that cannot be written."""
+"""Faults that replicas wait out: no database at the start, a database or a witness folder that cannot be written."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def refused(folder: Path, command: str, url: str) -> int:
     (folder / "side").mkdir(mode=0o700)
     (folder / "users.csv").write_text("user,window,epsilon\none,4,0.5\n")
     more = ("--listen", "127.0.0.1:0") if command == "serve" else ("-",)
-    settings = ("--slot", "1s", "--cells", "2", "--requirements", "users.csv", "--journal", f"{url}?side=side")
+    settings = ("--slot", "1s", "--cells", "2", "--requirements", "users.csv", "--journal", f"{url}?witness=side")
     done = run(folder, command, *more, *settings)
     assert "Traceback" not in done.err
     assert "wrong" not in done.err

@@ -10,10 +10,10 @@ import pytest
 from tests.postgres.journal_parts import asked, place_at, publish
 from tests.support.synthetic import make_terms, register
 from wevent.errors import StaleJournal
-from wevent.journal import JournalPlace, open_journal
+from wevent.journal import JournalAddress, open_journal
 
 
-def lose(place: JournalPlace) -> None:
+def lose(place: JournalAddress) -> None:
     if isinstance(place, Path):
         for ending in ("", "-wal", "-shm"):
             place.with_name(place.name + ending).unlink(missing_ok=True)
@@ -22,7 +22,7 @@ def lose(place: JournalPlace) -> None:
             connection.execute(f"DROP SCHEMA {place.schema} CASCADE")
 
 
-def slots(place: JournalPlace, out: Path, end: int, **opening: Any) -> None:
+def slots(place: JournalAddress, out: Path, end: int, **opening: Any) -> None:
     with open_journal(place, write=True, **opening) as journal:
         if journal.is_new:
             journal.begin(make_terms())
@@ -32,7 +32,7 @@ def slots(place: JournalPlace, out: Path, end: int, **opening: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["file", "database"])
 def test_terms_that_were_stored_before_the_first_mark_lock_nobody_out(tmp_path: Path, kind: str) -> None:
-    place: JournalPlace = place_at(tmp_path) if kind == "database" else tmp_path / "run.journal"
+    place: JournalAddress = place_at(tmp_path) if kind == "database" else tmp_path / "run.journal"
     slots(place, tmp_path / "lost.ndjson", 3)
     lose(place)
     with pytest.raises(StaleJournal, match="start-over"):

@@ -14,7 +14,7 @@ from tests.support.journals import copy_schema
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms, register
 from wevent.errors import InvalidJournal, InvalidOption, StaleJournal
-from wevent.journal import Batch, PostgresPlace, open_journal, witness
+from wevent.journal import Batch, PostgresAddress, open_journal, witness
 from wevent.journal.lease import Lease
 from wevent.journal.postgres import PostgresJournal
 from wevent.journal.witness import read_witness
@@ -38,9 +38,9 @@ def kept(tmp_path: Path) -> Restorable:
     return kept
 
 
-def side_files(place: PostgresPlace) -> list[str]:
-    assert place.side is not None
-    return sorted(path.name.removeprefix(f"{place.schema}.") for path in place.side.iterdir())
+def witness_files(place: PostgresAddress) -> list[str]:
+    assert place.folder is not None
+    return sorted(path.name.removeprefix(f"{place.schema}.") for path in place.folder.iterdir())
 
 
 def test_a_database_that_was_put_back_is_stale(kept: Restorable, tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_a_database_that_was_put_back_is_stale(kept: Restorable, tmp_path: Path)
 
 
 def test_status_says_that_a_database_was_put_back(kept: Restorable, tmp_path: Path) -> None:
-    """As long as the address names the side folder, and that can be read."""
-    place, side = kept.place, f"&side={kept.place.side}"
+    """As long as the address names the witness folder, and that can be read."""
+    place, side = kept.place, f"&witness={kept.place.folder}"
     address = f"{place.conninfo}?schema={place.schema}"
     assert json.loads(call(tmp_path, "status", address + side, "--json").out)["noted_slot"] is None
     kept.put_back()
@@ -95,11 +95,11 @@ def test_one_that_was_put_back_under_a_writer_stops_it(kept: Restorable, tmp_pat
 
 
 def test_without_its_witness_folder_nobody_can_tell(kept: Restorable, tmp_path: Path) -> None:
-    assert kept.place.side is not None
-    shutil.rmtree(kept.place.side)
+    assert kept.place.folder is not None
+    shutil.rmtree(kept.place.folder)
     with pytest.raises(InvalidJournal, match="no folder at"):
         PostgresJournal(kept.place, write=True)
-    kept.place.side.mkdir(mode=0o700)
+    kept.place.folder.mkdir(mode=0o700)
     for _ in range(2):
         with (
             PostgresJournal(kept.place, write=True) as journal,
@@ -147,29 +147,29 @@ def test_another_journal_beside_the_witness_is_not_taken_for_it(kept: Restorable
 
 
 def test_the_newest_writer_has_the_only_witness(kept: Restorable) -> None:
-    assert side_files(kept.place) == ["2.witness"]
+    assert witness_files(kept.place) == ["2.witness"]
     with PostgresJournal(kept.place, write=True) as journal:
-        assert side_files(kept.place) == ["3.witness"]
+        assert witness_files(kept.place) == ["3.witness"]
         assert journal.witnessed().committed == 9, "it is a copy of the one before"
-    assert side_files(kept.place) == ["3.witness"]
+    assert witness_files(kept.place) == ["3.witness"]
 
 
 def test_what_a_crash_left_of_a_copy_is_destroyed_too(kept: Restorable) -> None:
-    assert kept.place.side is not None
-    left = kept.place.side / f".{kept.place.schema}.3.witness.x7.partial"
-    left.write_bytes((kept.place.side / f"{kept.place.schema}.2.witness").read_bytes())
-    others = kept.place.side / ".other.3.witness.x7.partial"
+    assert kept.place.folder is not None
+    left = kept.place.folder / f".{kept.place.schema}.3.witness.x7.partial"
+    left.write_bytes((kept.place.folder / f"{kept.place.schema}.2.witness").read_bytes())
+    others = kept.place.folder / ".other.3.witness.x7.partial"
     others.touch()
     with left.open("rb") as still_open, PostgresJournal(kept.place, write=True):
-        assert side_files(kept.place) == [others.name, "3.witness"]
+        assert witness_files(kept.place) == [others.name, "3.witness"]
         assert not any(still_open.read())
 
 
 def test_a_copy_that_a_later_writer_is_making_is_left_alone(kept: Restorable) -> None:
     """This writer stood still before it began, and another one takes its place: that one would find its copy gone."""
-    assert kept.place.side is not None
-    making = kept.place.side / f".{kept.place.schema}.4.witness.x7.partial"
-    making.write_bytes((kept.place.side / f"{kept.place.schema}.2.witness").read_bytes())
+    assert kept.place.folder is not None
+    making = kept.place.folder / f".{kept.place.schema}.4.witness.x7.partial"
+    making.write_bytes((kept.place.folder / f"{kept.place.schema}.2.witness").read_bytes())
     whole = making.read_bytes()
     PostgresJournal(kept.place, write=True).close()
     assert making.read_bytes() == whole

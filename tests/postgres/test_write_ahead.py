@@ -16,7 +16,7 @@ from tests.postgres.journal_parts import asked, check_once, place_at, publish
 from tests.support.journals import copy_schema
 from tests.support.synthetic import make_terms, register
 from wevent.errors import InvalidMembership, StaleJournal, StorageFailed
-from wevent.journal import PostgresPlace
+from wevent.journal import PostgresAddress
 from wevent.journal.postgres import PostgresJournal
 from wevent.journal.witness import RECORD_SIZE, WitnessRecord, read_witness
 from wevent.people.membership import Change
@@ -38,7 +38,7 @@ class Died(BaseException):
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> PostgresPlace:
+def place(tmp_path: Path) -> PostgresAddress:
     """A journal with two slots, each of them drawn."""
     made = place_at(tmp_path)
     with PostgresJournal(made, write=True) as journal:
@@ -48,15 +48,15 @@ def place(tmp_path: Path) -> PostgresPlace:
     return made
 
 
-def witness_of(place: PostgresPlace) -> Path:
+def witness_of(place: PostgresAddress) -> Path:
     """The one witness file."""
-    assert place.side is not None
-    (found,) = place.side.glob("*.witness")
+    assert place.folder is not None
+    (found,) = place.folder.glob("*.witness")
     return found
 
 
 @contextmanager
-def dying(place: PostgresPlace) -> Iterator[PostgresJournal]:
+def dying(place: PostgresAddress) -> Iterator[PostgresJournal]:
     """A writer that is gone at the end of the block: nothing of what it left is tidied up."""
     journal = PostgresJournal(place, write=True)
     try:
@@ -76,13 +76,13 @@ def dies_when(step: str) -> Callable[[str], None]:
     return die
 
 
-def dies_at(place: PostgresPlace, out: Path, end: int, step: str) -> None:
+def dies_at(place: PostgresAddress, out: Path, end: int, step: str) -> None:
     with dying(place) as journal:
         publish(journal, out, end, at=dies_when(step))
         raise AssertionError("it lived")
 
 
-def draws(place: PostgresPlace, slot: int) -> set[bytes]:
+def draws(place: PostgresAddress, slot: int) -> set[bytes]:
     """All that the pages of the database ever had as the entry of a slot, committed or not."""
     with asked(place) as connection:
         connection.execute(
@@ -100,7 +100,7 @@ def draws(place: PostgresPlace, slot: int) -> set[bytes]:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_the_draw_of_a_writer_that_died_is_the_one_that_goes_out(
-    place: PostgresPlace, tmp_path: Path, step: str
+    place: PostgresAddress, tmp_path: Path, step: str
 ) -> None:
     out = tmp_path / "out.ndjson"
     dies_at(place, out, 3, step)
@@ -114,7 +114,7 @@ def test_the_draw_of_a_writer_that_died_is_the_one_that_goes_out(
         check_once(journal, place, out, 5)
 
 
-def test_however_often_writers_die_the_database_sees_one_draw(place: PostgresPlace, tmp_path: Path) -> None:
+def test_however_often_writers_die_the_database_sees_one_draw(place: PostgresAddress, tmp_path: Path) -> None:
     out = tmp_path / "out.ndjson"
     dies_at(place, out, 3, "position stored")
     for _ in range(3):  # and those who come next die over the very same draw
@@ -140,7 +140,7 @@ CREATE CONSTRAINT TRIGGER full_disk AFTER INSERT ON slots DEFERRABLE INITIALLY D
 ROOM = "DROP TRIGGER full_disk ON slots; DROP FUNCTION full_disk()"
 
 
-def test_a_full_disk_is_no_reason_to_draw_again(place: PostgresPlace, tmp_path: Path) -> None:
+def test_a_full_disk_is_no_reason_to_draw_again(place: PostgresAddress, tmp_path: Path) -> None:
     out = tmp_path / "out.ndjson"
     for _ in range(3):
         with asked(place) as connection:
@@ -157,7 +157,7 @@ def test_a_full_disk_is_no_reason_to_draw_again(place: PostgresPlace, tmp_path: 
     assert len(draws(place, 3)) == 1
 
 
-def test_an_epoch_that_began_with_the_draw_begins_all_the_same(place: PostgresPlace, tmp_path: Path) -> None:
+def test_an_epoch_that_began_with_the_draw_begins_all_the_same(place: PostgresAddress, tmp_path: Path) -> None:
     out = tmp_path / "out.ndjson"
 
     def die(now: str) -> None:
@@ -180,7 +180,7 @@ def test_an_epoch_that_began_with_the_draw_begins_all_the_same(place: PostgresPl
         check_once(journal, place, out, 5)
 
 
-def test_ids_that_a_version_brought_do_not_stay_in_the_witness(place: PostgresPlace, tmp_path: Path) -> None:
+def test_ids_that_a_version_brought_do_not_stay_in_the_witness(place: PostgresAddress, tmp_path: Path) -> None:
     with PostgresJournal(place, write=True) as journal:
         journal.begin(make_terms(mechanism="pba"), changes=[Change("set", "somebody-new", LATE)])
         publish(journal, tmp_path / "out.ndjson", 3)
@@ -189,7 +189,7 @@ def test_ids_that_a_version_brought_do_not_stay_in_the_witness(place: PostgresPl
 
 @pytest.mark.parametrize("step", ["position stored", "committed"])
 def test_ids_that_a_version_brought_go_from_the_witness_although_its_writer_died(
-    place: PostgresPlace, tmp_path: Path, step: str
+    place: PostgresAddress, tmp_path: Path, step: str
 ) -> None:
     with dying(place) as journal:
         journal.begin(make_terms(mechanism="pba"), changes=[Change("set", "somebody-new", LATE)])
@@ -203,7 +203,7 @@ def test_ids_that_a_version_brought_go_from_the_witness_although_its_writer_died
 
 
 def test_a_request_is_not_refused_while_the_publisher_draws_on(
-    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+    place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
 
@@ -225,7 +225,7 @@ def test_a_request_is_not_refused_while_the_publisher_draws_on(
 
 
 def test_a_write_ahead_record_that_is_damaged_is_no_draw_that_can_be_stored(
-    place: PostgresPlace, tmp_path: Path
+    place: PostgresAddress, tmp_path: Path
 ) -> None:
     """Its slot may have been sent to the database: the operator says what was released."""
     out = tmp_path / "out.ndjson"
@@ -242,7 +242,7 @@ def test_a_write_ahead_record_that_is_damaged_is_no_draw_that_can_be_stored(
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3]
 
 
-def test_a_record_that_is_torn_leaves_the_one_before(place: PostgresPlace, tmp_path: Path) -> None:
+def test_a_record_that_is_torn_leaves_the_one_before(place: PostgresAddress, tmp_path: Path) -> None:
     """The newer copy of two is torn: its draw was never sent, for that comes after it is durable."""
     out = tmp_path / "out.ndjson"
     dies_at(place, out, 3, "written ahead")
@@ -256,7 +256,7 @@ def test_a_record_that_is_torn_leaves_the_one_before(place: PostgresPlace, tmp_p
         check_once(journal, place, out, 4)
 
 
-def test_a_draw_is_not_stored_in_a_database_that_lacks_slots(place: PostgresPlace, tmp_path: Path) -> None:
+def test_a_draw_is_not_stored_in_a_database_that_lacks_slots(place: PostgresAddress, tmp_path: Path) -> None:
     """It was put back: what became of the slots that went out has to be said first."""
     out, before = tmp_path / "out.ndjson", f"{place.schema}_before"
     copy_schema(place, place.schema, before)
@@ -276,7 +276,7 @@ def test_a_draw_is_not_stored_in_a_database_that_lacks_slots(place: PostgresPlac
 
 @pytest.mark.parametrize("wish_is_lost", [False, True])
 def test_nobody_counts_under_a_membership_that_the_database_lost(
-    place: PostgresPlace, tmp_path: Path, wish_is_lost: bool
+    place: PostgresAddress, tmp_path: Path, wish_is_lost: bool
 ) -> None:
     """Put back to between two slots: who joined since is not there, and could join with a looser requirement."""
     out, before = tmp_path / "out.ndjson", f"{place.schema}_before"
@@ -302,7 +302,7 @@ def test_nobody_counts_under_a_membership_that_the_database_lost(
 
 
 def test_a_draw_that_was_sent_under_lost_memberships_is_charged_whoever_comes_first(
-    place: PostgresPlace, tmp_path: Path
+    place: PostgresAddress, tmp_path: Path
 ) -> None:
     """Not only who publishes: whoever changes people would let the draft go, and the slot be drawn again."""
     out, before = tmp_path / "out.ndjson", f"{place.schema}_before"
@@ -344,7 +344,7 @@ def test_the_first_slot_of_a_journal_that_is_gone_is_not_drawn_again_unnoticed(t
 
 
 def test_a_slot_that_was_released_elsewhere_is_not_stored_from_the_witness(
-    place: PostgresPlace, tmp_path: Path
+    place: PostgresAddress, tmp_path: Path
 ) -> None:
     """The operator says so: another copy went on, and two releases of one slot would be out."""
     out = tmp_path / "out.ndjson"
@@ -358,7 +358,7 @@ def test_a_slot_that_was_released_elsewhere_is_not_stored_from_the_witness(
 
 
 def test_a_new_epoch_with_an_id_that_cannot_be_is_refused_before_anything_is_drawn(
-    place: PostgresPlace, tmp_path: Path
+    place: PostgresAddress, tmp_path: Path
 ) -> None:
     with PostgresJournal(place, write=True) as journal:
         with pytest.raises(InvalidMembership, match="erased"):
@@ -367,7 +367,7 @@ def test_a_new_epoch_with_an_id_that_cannot_be_is_refused_before_anything_is_dra
         check_once(journal, place, tmp_path / "out.ndjson", 3)
 
 
-def test_room_for_a_draw_is_taken_before_it_is_drawn(place: PostgresPlace, tmp_path: Path) -> None:
+def test_room_for_a_draw_is_taken_before_it_is_drawn(place: PostgresAddress, tmp_path: Path) -> None:
     """Whether there is room must not depend on what was drawn: a draw that did not fit would be drawn again."""
     rooms: list[tuple[str, int]] = []
     (tmp_path / "many").mkdir()
@@ -386,7 +386,7 @@ def test_room_for_a_draw_is_taken_before_it_is_drawn(place: PostgresPlace, tmp_p
 
 
 def test_a_draw_that_cannot_be_written_ahead_is_not_sent(
-    place: PostgresPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: PostgresAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with PostgresJournal(place, write=True) as journal:
 
@@ -402,7 +402,7 @@ def test_a_draw_that_cannot_be_written_ahead_is_not_sent(
 
 
 def test_a_witness_that_was_taken_away_stops_the_writer_before_anything_is_sent(
-    place: PostgresPlace, tmp_path: Path
+    place: PostgresAddress, tmp_path: Path
 ) -> None:
     with PostgresJournal(place, write=True) as journal:
         witness_of(place).unlink()
@@ -413,7 +413,7 @@ def test_a_witness_that_was_taken_away_stops_the_writer_before_anything_is_sent(
 
 @pytest.mark.parametrize(("stated", "kept"), [(2, None), (4, 4)])
 def test_a_replica_keeps_what_the_operator_said_until_somebody_settled_it(
-    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch, stated: int, kept: int | None
+    place: PostgresAddress, monkeypatch: pytest.MonkeyPatch, stated: int, kept: int | None
 ) -> None:
     """It found the lock held, by a command perhaps that settles nothing: what was said is still to be done."""
     monkeypatch.setattr(publishing_thread, "resolve", lambda *_, **__: ResolvedRun(*[None] * 5))  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from tests.postgres.journal_parts import begun, check_once
 from tests.support.postgres_server import PostgresServer, own_schema
 from tests.support.publications import publish
 from wevent.errors import StaleJournal
-from wevent.journal import PostgresPlace, journal_place
+from wevent.journal import PostgresAddress, parse_address
 
 
 @pytest.fixture
@@ -31,13 +31,13 @@ def take_over(primary: PostgresServer, standby: PostgresServer) -> None:
     standby.set_synchronous("")
 
 
-def address(primary: PostgresServer, standby: PostgresServer, folder: Path) -> PostgresPlace:
+def address(primary: PostgresServer, standby: PostgresServer, folder: Path) -> PostgresAddress:
     """Both servers in one address."""
     hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
-    place = journal_place(
-        f"postgresql://wevent:{primary.password}@{hosts}/postgres?schema={own_schema()}&side={folder}"
+    place = parse_address(
+        f"postgresql://wevent:{primary.password}@{hosts}/postgres?schema={own_schema()}&witness={folder}"
     )
-    assert isinstance(place, PostgresPlace)
+    assert isinstance(place, PostgresAddress)
     return place
 
 

@@ -156,7 +156,7 @@ class TestGate:
 
 
 class TestOneJournal:
-    """A journal has one name, one place, and the side file that knows it."""
+    """A journal has one name, one place, and the witness file that knows it."""
 
     @pytest.fixture
     def path(self, tmp_path: Path) -> Path:

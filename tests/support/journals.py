@@ -12,7 +12,7 @@ from psycopg.errors import DeadlockDetected
 
 from tests.support.memory_journal import MemoryJournal, Place, Stored
 from tests.support.postgres_server import own_schema, shared_url
-from wevent.journal import Journal, PostgresPlace, SqliteJournal, back_up, journal_place
+from wevent.journal import Journal, PostgresAddress, SqliteJournal, back_up, parse_address
 from wevent.journal.connection import connect
 from wevent.journal.postgres import PostgresJournal
 
@@ -73,8 +73,8 @@ class InDatabase:
 
     def __init__(self, folder: Path) -> None:
         side = tempfile.mkdtemp(prefix="side", dir=folder.parent)  # outside of what the tests look at
-        place = journal_place(f"{shared_url()}?schema={own_schema()}&side={side}&lease=3600")
-        assert isinstance(place, PostgresPlace)
+        place = parse_address(f"{shared_url()}?schema={own_schema()}&witness={side}&lease=3600")
+        assert isinstance(place, PostgresAddress)
         self.place = place
 
     def open(self, *, write: bool = True) -> Journal:
@@ -93,7 +93,7 @@ class InDatabase:
         return f"{self.place.schema}_backup"
 
 
-def copy_schema(place: PostgresPlace, source: str, target: str) -> None:
+def copy_schema(place: PostgresAddress, source: str, target: str) -> None:
     """Everything of a schema in place of what is in another one, as pg_dump and psql do it."""
     with connect(place, "test") as database:
         while True:

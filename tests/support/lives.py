@@ -244,7 +244,7 @@ class Life:
         self.backups.append(folder)
 
     def _restore(self) -> None:
-        """Disaster: the journal is replaced by a backup; the side file survives, is lost, or is rolled back with it."""
+        """Disaster: the journal is replaced by a backup; the witness file survives, is lost, or is rolled back with it."""
         if not self.backups:
             return
         folder = self.backups[-1 - min(int(self.chance.geometric(0.6)) - 1, len(self.backups) - 1)]
@@ -279,7 +279,9 @@ class Life:
         with SqliteJournal(self.path, write=True) as journal:
             try:
                 settle_stale(journal, replace(stated, released_through=through))
-            except StaleJournal as error:  # the side file has a slot that was committed and never went out, or settings
+            except (
+                StaleJournal
+            ) as error:  # the witness file has a slot that was committed and never went out, or settings
                 through = error.facts["released"]
                 stated = replace(stated, widest_window=self.widest, same_settings=False)
                 settle_stale(journal, replace(stated, released_through=through))

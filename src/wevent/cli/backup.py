@@ -9,7 +9,7 @@ import click
 from wevent.cli.answers import BackupAnswer, as_json
 from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.standard_output import report
-from wevent.journal import JournalPlace, back_up
+from wevent.journal import JournalAddress, back_up
 
 
 @click.command("backup", epilog="Example: wevent backup run.journal backups/run-monday.journal")
@@ -17,7 +17,7 @@ from wevent.journal import JournalPlace, back_up
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace the file at TARGET; never a link, folder, pipe or device.")
 @click.option("--json", "wants_json", is_flag=True, help="Print the result as JSON.")
-def command(journal: JournalPlace, target: Path, force: bool, wants_json: bool) -> None:
+def command(journal: JournalAddress, target: Path, force: bool, wants_json: bool) -> None:
     """Copy a journal while it is in use.
 
     The copy is marked: nothing can be published from it before `wevent restore` is told through which slot releases

@@ -17,7 +17,7 @@ from wevent.cli.flags import chosen_journal
 from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.printing import print_entries
 from wevent.errors import WeventError
-from wevent.journal import JournalPlace, PostgresPlace, examine_database
+from wevent.journal import JournalAddress, PostgresAddress, examine_database
 
 Check = Callable[[Path], str]
 
@@ -31,14 +31,14 @@ Check = Callable[[Path], str]
 )
 @click.option("--config", type=click.Path(path_type=Path), help="The configuration that names the journal.")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object.")
-def command(folder: Path, journal: JournalPlace | None, config: Path | None, wants_json: bool) -> None:
+def command(folder: Path, journal: JournalAddress | None, config: Path | None, wants_json: bool) -> None:
     """Check that this machine can publish: versions, noise, disk, locks. Exit code 1 if something is wrong.
 
-    With a journal in a database: address, role, encoding, whether commits survive, the schema and the side folder. Nothing
+    With a journal in a database: address, role, encoding, whether commits survive, the schema and the witness folder. Nothing
     there is changed.
     """
     place = chosen_journal(journal, config) if journal is not None or config is not None else None
-    if isinstance(place, PostgresPlace):
+    if isinstance(place, PostgresAddress):
         checks = [_run(name, check, folder) for name, check in _CHECKS.items() if name not in _OF_FILES]
         checks += _database_checks(place)
     else:
@@ -53,7 +53,7 @@ def command(folder: Path, journal: JournalPlace | None, config: Path | None, wan
         sys.exit(1)
 
 
-def _database_checks(place: PostgresPlace) -> list[CheckOfMachine]:
+def _database_checks(place: PostgresAddress) -> list[CheckOfMachine]:
     return [_run(name, lambda _, one=look: one(), Path()) for name, look in examine_database(place)]  # type: ignore[misc]
 
 
@@ -104,16 +104,16 @@ def _disk(folder: Path) -> str:
 def _lock(folder: Path) -> str:
     _refuse_missing(folder)
     from wevent.errors import JournalLocked
-    from wevent.journal.witness import release_witness, take_witness
+    from wevent.journal.witness import lock_witness, unlock_witness
 
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        first = take_witness(Path(place) / "probe")
+        first = lock_witness(Path(place) / "probe")
         try:
-            release_witness(take_witness(Path(place) / "probe"))
+            unlock_witness(lock_witness(Path(place) / "probe"))
         except JournalLocked:
             return "a second writer is kept out"
         finally:
-            release_witness(first)
+            unlock_witness(first)
     raise ValueError("a second writer got in: do not keep journals on this file system")
 
 

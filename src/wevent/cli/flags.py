@@ -12,7 +12,7 @@ from wevent.cli.loudness import is_quiet
 from wevent.cli.parameter_types import FILE, JOURNAL, MECHANISM, Word
 from wevent.core.settings import Kind, kinds, option_kinds
 from wevent.errors import InvalidSettings
-from wevent.journal.place import JournalPlace, PostgresPlace
+from wevent.journal.address import JournalAddress, PostgresAddress
 from wevent.publishing.configuration import load_settings, read_config
 from wevent.settings import SETTINGS, RestoreOptions, RunOptions, ServiceSettings, Settings
 
@@ -145,7 +145,7 @@ def chosen_settings(
     return load_settings(used, given, also), used
 
 
-def chosen_journal(journal: JournalPlace | None, config: Path | None = None) -> JournalPlace:
+def chosen_journal(journal: JournalAddress | None, config: Path | None = None) -> JournalAddress:
     """Return the journal that a command is about: the named one, else the configuration's."""
     if journal is not None:
         if config is not None:
@@ -153,7 +153,7 @@ def chosen_journal(journal: JournalPlace | None, config: Path | None = None) -> 
         return journal
     used = chosen_config(config, {})
     named = None if used is None else read_config(used).get("journal")
-    if not isinstance(named, (Path, PostgresPlace)):
+    if not isinstance(named, (Path, PostgresAddress)):
         raise InvalidSettings(
             "a journal",
             "none" if used is None else f"none in {str(used)!r}",

@@ -11,7 +11,7 @@ from wevent.cli.flags import chosen_settings
 from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.printing import new_table, print_table
 from wevent.errors import InvalidOption
-from wevent.journal import JournalPlace, open_journal
+from wevent.journal import JournalAddress, open_journal
 from wevent.publishing.views import configured_levels, read_levels
 from wevent.schemas import OfferedLevel
 from wevent.settings.values import SECOND_US, span_text
@@ -23,7 +23,7 @@ from wevent.settings.values import SECOND_US, span_text
     "--config", type=click.Path(path_type=Path), help="A TOML file: what it offers.  [default: ./wevent.toml]"
 )
 @click.option("--json", "wants_json", is_flag=True, help="Print one object.")
-def command(journal: JournalPlace | None, config: Path | None, wants_json: bool) -> None:
+def command(journal: JournalAddress | None, config: Path | None, wants_json: bool) -> None:
     """Show the levels of a stream and how many users chose each.
 
     Of a journal: users who are registered now. Of a configuration: users in its requirements file. The number of users per

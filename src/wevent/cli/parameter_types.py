@@ -14,10 +14,10 @@ from click.shell_completion import CompletionItem
 from wevent.core.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from wevent.journal.place import JournalPlace
+    from wevent.journal.address import JournalAddress
 
     _Text = click.ParamType[str]
-    _Place = click.ParamType[JournalPlace]
+    _Place = click.ParamType[JournalAddress]
 else:  # not generic in older versions of click
     _Text = _Place = click.ParamType
 
@@ -106,9 +106,9 @@ class _Journal(_Place):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Where it is."""
-        from wevent.journal.place import journal_place
+        from wevent.journal.address import parse_address
 
-        return journal_place(value) if value else Path()
+        return parse_address(value) if value else Path()
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Files."""

@@ -12,7 +12,7 @@ from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.pictures import PAGE, PICTURE, require
 from wevent.cli.screen import remarks
 from wevent.counting.labels import split_labels
-from wevent.journal import JournalPlace
+from wevent.journal import JournalAddress
 from wevent.outputs import refuse_same_file
 from wevent.outputs.release_table import read_releases
 from wevent.plotting.release_data import data_from_table
@@ -31,7 +31,7 @@ _MOST_LINES = 24  # chosen ones
 @click.option("--html", "page", type=PAGE, help="One page that opens offline.")
 @click.option("--json", "wants_json", is_flag=True, help="Print the names of the files as JSON.")
 def command(
-    source: JournalPlace | None,
+    source: JournalAddress | None,
     config: Path | None,
     out: Path | None,
     page: Path | None,

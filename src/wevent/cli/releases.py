@@ -13,7 +13,7 @@ from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.screen import remarks
 from wevent.counting.labels import split_labels
 from wevent.errors import InvalidOption
-from wevent.journal import Journal, JournalPlace, open_journal
+from wevent.journal import Journal, JournalAddress, open_journal
 from wevent.outputs import open_output, refuse_existing, refuse_same_file, standard_output
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 from wevent.outputs.selection import Selection, parse_slots
@@ -42,7 +42,7 @@ from wevent.outputs.selection import Selection, parse_slots
 )
 @click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
 def command(
-    journal: JournalPlace | None,
+    journal: JournalAddress | None,
     config: Path | None,
     begin: str,
     end: str | None,

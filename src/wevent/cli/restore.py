@@ -12,7 +12,7 @@ from wevent.cli.flags import restore_flags
 from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.standard_output import report
 from wevent.cli.status import LOST, doubt_sentences
-from wevent.journal import JournalPlace
+from wevent.journal import JournalAddress
 from wevent.publishing.staleness import Restored, restore
 from wevent.settings import RestoreOptions
 
@@ -27,7 +27,7 @@ _AS_BEFORE = (
 @click.argument("journal", type=JOURNAL)
 @restore_flags
 @click.option("--json", "wants_json", is_flag=True, help="Print the result as JSON.")
-def command(backup: Path, journal: JournalPlace, wants_json: bool, **stated: Any) -> None:
+def command(backup: Path, journal: JournalAddress, wants_json: bool, **stated: Any) -> None:
     """Put a backup back in place of a journal that is damaged, missing or older.
 
     The old files are renamed, not deleted. Slots after the backup are charged with the most they could have cost and
@@ -39,7 +39,7 @@ def command(backup: Path, journal: JournalPlace, wants_json: bool, **stated: Any
     report(as_json(answer) if wants_json else _text(answer), "The backup was restored.", asked=wants_json)
 
 
-def _answer(backup: Path, journal: JournalPlace, done: Restored) -> RestoreAnswer:
+def _answer(backup: Path, journal: JournalAddress, done: Restored) -> RestoreAnswer:
     facts = {**done._asdict(), "put_aside": [str(path) for path in done.put_aside]}
     return RestoreAnswer(
         journal=str(journal), backup=str(backup), next=LOST if done.changes_lost else _AS_BEFORE, **facts

@@ -14,7 +14,7 @@ from wevent.cli.answers import ClassBudget, RestoreAnswer, SlotsElsewhere, Statu
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.errors import InvalidJournal, StorageFailed
-from wevent.journal import Journal, JournalPlace, open_journal
+from wevent.journal import Journal, JournalAddress, open_journal
 from wevent.journal.terms import privacy_statement
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.views import read_budgets
@@ -29,7 +29,7 @@ _APART = 0.5  # shares that are so far apart need a word
 @journal_flags
 @click.option("--statement", is_flag=True, help="Print the privacy statement (JSON) and nothing else.")
 @click.option("--json", "wants_json", is_flag=True, help="Print everything as JSON.")
-def command(journal: JournalPlace | None, config: Path | None, statement: bool, wants_json: bool) -> None:
+def command(journal: JournalAddress | None, config: Path | None, statement: bool, wants_json: bool) -> None:
     """Show how far a journal is: slot, fresh rate, restores, and the budget every class has left in its window."""
     with open_journal(chosen_journal(journal, config)) as source:
         if statement:

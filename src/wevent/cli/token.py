@@ -19,7 +19,7 @@ from wevent.cli.plain_signs import without_controls
 from wevent.cli.printing import new_table, print_table
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidOption, StorageFailed
-from wevent.journal import JournalPlace
+from wevent.journal import JournalAddress
 from wevent.publishing.configuration import parse_service, read_config
 from wevent.service.tokens import ROLES, TokenRecord, Tokens, choosing_address, tokens_path
 from wevent.settings import ServiceSettings
@@ -39,7 +39,7 @@ class _Service(NamedTuple):
 @click.group("token", cls=JournalGroup, epilog="Example: wevent token run.journal create --role ingest --expires 90d")
 @journal_flags
 @click.pass_context
-def command(context: click.Context, journal: JournalPlace | None, config: Path | None) -> None:
+def command(context: click.Context, journal: JournalAddress | None, config: Path | None) -> None:
     """Make, list and revoke the tokens of `wevent serve`, and people's own links; works while it runs.
 
     They are kept in JOURNAL.tokens, or the file that `tokens` in the configuration's [service] table names: as digests,

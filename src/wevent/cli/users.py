@@ -23,7 +23,7 @@ from wevent.cli.loudness import is_quiet
 from wevent.cli.plain_signs import without_controls
 from wevent.cli.standard_output import report
 from wevent.core.budget import NANO
-from wevent.journal import JournalPlace, open_journal
+from wevent.journal import JournalAddress, open_journal
 from wevent.outputs import standard_output
 from wevent.publishing import registrations
 from wevent.publishing.configuration import parse_columns, read_config
@@ -34,7 +34,7 @@ from wevent.settings.values import span_text
 @click.group("users", cls=JournalGroup, epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
 @journal_flags
 @click.pass_context
-def command(context: click.Context, journal: JournalPlace | None, config: Path | None) -> None:
+def command(context: click.Context, journal: JournalAddress | None, config: Path | None) -> None:
     """List and change who is registered with which requirement; works while publish runs.
 
     Changes take effect at the next slot boundary. An earlier choice stays in force for one window of its own: until then
@@ -46,7 +46,7 @@ def command(context: click.Context, journal: JournalPlace | None, config: Path |
 @command.command("list")
 @click.option("--json", "wants_json", is_flag=True, help="Print one object.")
 @click.pass_obj
-def list_users(path: JournalPlace, wants_json: bool) -> None:
+def list_users(path: JournalAddress, wants_json: bool) -> None:
     """List every user: id, window, epsilon, level, and the first slot."""
     with open_journal(path) as journal:
         journal.registry.check()
@@ -92,7 +92,7 @@ def _requirement_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.argument("user")
 @_requirement_options
 @click.pass_obj
-def add(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
+def add(path: JournalAddress, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Register a new user. Say it in the requirements file, too: the next import removes who is not in it."""
     _say(
         registrations.choose(path, user, registrations.Requested(**asked), is_known=False, dry_run=dry_run),
@@ -105,7 +105,7 @@ def add(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **ask
 @click.argument("user")
 @_requirement_options
 @click.pass_obj
-def set_requirement(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
+def set_requirement(path: JournalAddress, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Change a user's requirement."""
     _say(
         registrations.choose(path, user, registrations.Requested(**asked), is_known=True, dry_run=dry_run),
@@ -118,7 +118,7 @@ def set_requirement(path: JournalPlace, /, user: str, dry_run: bool, wants_json:
 @click.argument("user")
 @_change_options
 @click.pass_obj
-def remove(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> None:
+def remove(path: JournalAddress, user: str, dry_run: bool, wants_json: bool) -> None:
     """Let a user leave; the id is kept while the requirement is in force."""
     _say(registrations.leave(path, user, dry_run=dry_run), dry_run, wants_json)
 
@@ -127,7 +127,7 @@ def remove(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> No
 @click.argument("user")
 @_change_options
 @click.pass_obj
-def erase(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> None:
+def erase(path: JournalAddress, user: str, dry_run: bool, wants_json: bool) -> None:
     """Let a user leave and erase the id; a keyed digest of it is kept while the requirement is in force.
 
     Delete the row in the requirements file, too: the next import registers whoever is in it.
@@ -144,7 +144,7 @@ def erase(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> Non
 @_change_options
 @click.pass_obj
 def import_file(
-    path: JournalPlace, file: Path, allow_removals: bool, config: Path | None, dry_run: bool, wants_json: bool
+    path: JournalAddress, file: Path, allow_removals: bool, config: Path | None, dry_run: bool, wants_json: bool
 ) -> None:
     """Make the registry say what a requirements file says: the differences are joins, changes and leaves."""
     columns = {} if config is None else parse_columns(read_config(config).get("requirements_columns", {}))
@@ -160,7 +160,7 @@ def import_file(
 
 @command.command("export")
 @click.pass_obj
-def export(path: JournalPlace) -> None:
+def export(path: JournalAddress) -> None:
     """Print user,window,epsilon,level as CSV, as `import` reads it; level is empty for those who chose numbers."""
     out = io.TextIOWrapper(standard_output(), encoding="utf-8", newline="", write_through=True)  # data, on any console
     writer = csv.writer(out, lineterminator="\n")

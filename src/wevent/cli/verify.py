@@ -16,7 +16,7 @@ from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.cli.status import elsewhere_sentence
 from wevent.errors import ReaderGone
-from wevent.journal.place import JournalPlace
+from wevent.journal.address import JournalAddress
 from wevent.verification import verify_journal
 
 _SHOWN = 20  # violations
@@ -25,7 +25,7 @@ _SHOWN = 20  # violations
 @click.command("verify", epilog="Example: wevent verify run.journal --json")
 @journal_flags
 @click.option("--json", "wants_json", is_flag=True, help="Print the report as JSON.")
-def command(journal: JournalPlace | None, config: Path | None, wants_json: bool) -> None:
+def command(journal: JournalAddress | None, config: Path | None, wants_json: bool) -> None:
     """Re-check every window of every class, every slot, the hash chain, the settings and the end of a journal.
 
     Exit code 0: nothing found; 1: a violation; 2: the journal cannot be read.

@@ -306,8 +306,8 @@ def has_tables(connection: Connection) -> bool:
 def _other_folder(keys: SlotKeys) -> StorageFailed:
     side = str(keys.folder.parent)
     return StorageFailed(
-        f"The other replicas of the journal use another side folder than {side}.",
-        "Name the same folder (side=…) for all replicas, on a volume that all of them share.",
+        f"The other replicas of the journal use another witness folder than {side}.",
+        "Name the same folder (witness=…) for all replicas, on a volume that all of them share.",
         path=side,
     )
 
@@ -337,7 +337,7 @@ def _read_records(connection: Connection, slot: int, key: bytes | None) -> Itera
                 yield record
     if is_damaged:
         _log.warning(
-            "events of a slot cannot be read (their key is gone from the side folder, or is another one): they are not "
+            "events of a slot cannot be read (their key is gone from the witness folder, or is another one): they are not "
             "counted (private: do not publish this line)"
         )
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wevent.errors import InvalidJournal, StaleJournal
+from wevent.journal.address import JournalAddress, NoJournal, PostgresAddress, parse_address, psycopg_needed
 from wevent.journal.backup import back_up
 from wevent.journal.journal import Journal
-from wevent.journal.place import JournalPlace, NoJournal, PostgresPlace, journal_place, psycopg_needed
 from wevent.journal.record import Batch, Head, Record, Shown
 from wevent.journal.sqlite import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
@@ -23,8 +23,8 @@ __all__ = [
     "Epoch",
     "Head",
     "Journal",
-    "JournalPlace",
-    "PostgresPlace",
+    "JournalAddress",
+    "PostgresAddress",
     "Record",
     "Registry",
     "Shown",
@@ -33,14 +33,14 @@ __all__ = [
     "back_up",
     "examine_database",
     "is_begun",
-    "journal_place",
     "open_journal",
+    "parse_address",
     "share_journal",
 ]
 
 
 def open_journal(
-    place: str | JournalPlace,
+    place: str | JournalAddress,
     *,
     write: bool = False,
     start_over: bool = False,
@@ -62,10 +62,10 @@ def open_journal(
         StaleJournal: if it is to be written, and its witness shows slots of a journal that is not here.
         StorageFailed: if it cannot be opened or written.
     """
-    if not isinstance(place, (str, Path, PostgresPlace)):
+    if not isinstance(place, (str, Path, PostgresAddress)):
         raise InvalidJournal(f"{type(place).__name__} is not the path of a journal.", "Name its file.", path=None)
-    place = journal_place(place)
-    if not isinstance(place, PostgresPlace):
+    place = parse_address(place)
+    if not isinstance(place, PostgresAddress):
         return SqliteJournal(place, write=write, start_over=start_over, released_through=released_through)
     with psycopg_needed(place):
         from wevent.journal.postgres import PostgresJournal
@@ -74,7 +74,7 @@ def open_journal(
     )
 
 
-def share_journal(place: PostgresPlace) -> SharedJournal:
+def share_journal(place: PostgresAddress) -> SharedJournal:
     """Return the parts of a journal that replicas of a service share, beside the journal itself.
 
     Raises:
@@ -85,7 +85,7 @@ def share_journal(place: PostgresPlace) -> SharedJournal:
     return SharedJournal(place)
 
 
-def examine_database(place: PostgresPlace) -> Iterator[tuple[str, Callable[[], str]]]:
+def examine_database(place: PostgresAddress) -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield checks whether a database can hold a journal; nothing in it is changed.
 
     Raises:
@@ -96,13 +96,13 @@ def examine_database(place: PostgresPlace) -> Iterator[tuple[str, Callable[[], s
     return examine(place)
 
 
-def is_begun(place: str | JournalPlace) -> bool:
+def is_begun(place: str | JournalAddress) -> bool:
     """Return whether there is a journal, with settings or damaged.
 
     Raises:
         StorageFailed: if a database cannot be asked.
     """
-    place = journal_place(place)
+    place = parse_address(place)
     if isinstance(place, Path):
         return place.is_file() and place.stat().st_size > 0
     try:

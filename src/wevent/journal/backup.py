@@ -16,13 +16,13 @@ import apsw
 
 from wevent.errors import InvalidInput, InvalidJournal, InvalidOutput, StorageFailed
 from wevent.file_io import atomic_write, create_private, storage_errors, sync_path
-from wevent.journal.place import JournalPlace, journal_file
+from wevent.journal.address import JournalAddress, journal_file
 from wevent.journal.sqlite import BESIDE, SqliteDatabase, SqliteJournal, own_files, translate_errors
 
 _AGAIN = "Make room and make the folder writable, and run the same command again."
 
 
-def back_up(place: str | JournalPlace, target: Path, *, replace: bool = False) -> int:
+def back_up(place: str | JournalAddress, target: Path, *, replace: bool = False) -> int:
     """Copy a journal while it is in use, and return its last slot.
 
     The copy cannot be published from until it is told through which slot releases went out (spec 10).

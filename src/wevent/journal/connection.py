@@ -19,7 +19,7 @@ from psycopg import errors, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from wevent.errors import InvalidJournal, JournalUnreachable, StorageFailed, WeventError
-from wevent.journal.place import SECRETS, NoJournal, PostgresPlace
+from wevent.journal.address import SECRETS, NoJournal, PostgresAddress
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Result = TypeVar("Result")
@@ -53,7 +53,7 @@ _DURABLE = {"fsync": ("on",), "full_page_writes": ("on",), "synchronous_commit":
 """Values of settings under which a reported commit has reached the disk, here and on standbys."""
 
 
-def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connection:
+def connect(place: PostgresAddress, purpose: str, instance: str = "") -> Connection:
     """Connect to the database of a journal, in autocommit mode and with its schema as search path.
 
     Args:
@@ -84,7 +84,7 @@ def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connectio
     return connection
 
 
-def _check_kind(connection: Connection, place: PostgresPlace) -> None:
+def _check_kind(connection: Connection, place: PostgresAddress) -> None:
     encoding, version = connection.info.parameter_status("server_encoding"), connection.info.server_version
     if encoding != "UTF8":
         problem = f"The database has the encoding {encoding}, in which not every id can be written"
@@ -95,13 +95,13 @@ def _check_kind(connection: Connection, place: PostgresPlace) -> None:
         raise journal_error(InvalidJournal, place, problem, "Use a newer server.")
 
 
-def is_standby(connection: Connection, place: PostgresPlace) -> bool:
+def is_standby(connection: Connection, place: PostgresAddress) -> bool:
     """Return whether the server only follows another one."""
     with translate_errors(place):
         return bool(connection.execute("SELECT pg_is_in_recovery()").fetchall()[0][0])
 
 
-def check_writable(connection: Connection, place: PostgresPlace) -> None:
+def check_writable(connection: Connection, place: PostgresAddress) -> None:
     """Refuse a standby, and a server that can lose commits it has reported (spec 10).
 
     The settings are those of the server, database, role and address, before `connect` pinned any.
@@ -165,7 +165,7 @@ class Session:
 
     def __init__(
         self,
-        place: PostgresPlace,
+        place: PostgresAddress,
         purpose: str,
         instance: str = "",
         *,
@@ -271,7 +271,7 @@ class Session:
 
 
 @contextmanager
-def translate_errors(place: PostgresPlace) -> Iterator[None]:
+def translate_errors(place: PostgresAddress) -> Iterator[None]:
     """Raise errors of PostgreSQL as `translated`."""
     try:
         yield
@@ -279,7 +279,7 @@ def translate_errors(place: PostgresPlace) -> Iterator[None]:
         raise translated(error, place) from None
 
 
-def translated(error: psycopg.Error, place: PostgresPlace, *, is_lost: bool = False) -> WeventError:
+def translated(error: psycopg.Error, place: PostgresAddress, *, is_lost: bool = False) -> WeventError:
     """Return the error to raise instead of one of PostgreSQL; with a lost connection all errors mean the same."""
     for kinds, translate in () if is_lost else _TRANSLATIONS:
         if isinstance(error, kinds):
@@ -289,50 +289,50 @@ def translated(error: psycopg.Error, place: PostgresPlace, *, is_lost: bool = Fa
         return unreachable(place, plain_reason(error, place), passing=not is_refusal)
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
         problem = "The address of the database has parameters that PostgreSQL does not know"
-        fix = "Check them: postgresql://host/database?schema=NAME&side=FOLDER."
+        fix = "Check them: postgresql://host/database?schema=NAME&witness=FOLDER."
         return journal_error(InvalidJournal, place, problem, fix)
     problem, fix = f"The database failed with error {error.sqlstate}", f"{_INTACT}look into the server's log."
     return journal_error(StorageFailed, place, problem, fix)
 
 
-def unreachable(place: PostgresPlace, reason: str, *, passing: bool = True) -> JournalUnreachable:
+def unreachable(place: PostgresAddress, reason: str, *, passing: bool = True) -> JournalUnreachable:
     """Return the error for a database that does not answer, or refuses this client (not `passing`)."""
     problem = f"The database of the journal does not answer: {reason}"
     fix = f"{_INTACT}start the server, check address and password, and run the same command again."
     return journal_error(JournalUnreachable, place, problem, fix, passing=passing)
 
 
-def a_standby(place: PostgresPlace) -> StorageFailed:
+def a_standby(place: PostgresAddress) -> StorageFailed:
     """Return the error for a database that only follows another one."""
     fix = "Name the primary; with several hosts in the address, add target_session_attrs=primary."
     return journal_error(StorageFailed, place, "The database is a standby", fix, passing=True)
 
 
-def without_rights(place: PostgresPlace) -> StorageFailed:
+def without_rights(place: PostgresAddress) -> StorageFailed:
     """Return the error for a role that lacks rights in the schema."""
     problem = f"The role may not use the schema {place.schema} and its tables"
     fix = f"Let the role own the schema: CREATE SCHEMA {place.schema} AUTHORIZATION role."
     return journal_error(StorageFailed, place, problem, fix)
 
 
-def no_journal(place: PostgresPlace) -> NoJournal:
+def no_journal(place: PostgresAddress) -> NoJournal:
     """Return the error for a schema without a journal."""
     fix = "Check the address and its schema; `wevent publish` makes one."
     return NoJournal(f"There is no journal at {place}.", fix, path=str(place))
 
 
-def damaged_tables(place: PostgresPlace) -> InvalidJournal:
+def damaged_tables(place: PostgresAddress) -> InvalidJournal:
     """Return the error for a damaged journal."""
     fix = "Restore a backup of the database, and say --released-through SLOT, the last slot that was ever released."
     return journal_error(InvalidJournal, place, "The journal is damaged", fix)
 
 
-def _full_disk(place: PostgresPlace) -> StorageFailed:
+def _full_disk(place: PostgresAddress) -> StorageFailed:
     fix = "Nothing was lost: make room and run the same command again."
     return journal_error(StorageFailed, place, "The disk of the database is full", fix, passing=True)
 
 
-_TRANSLATIONS: list[tuple[tuple[type[psycopg.Error], ...], Callable[[PostgresPlace], WeventError]]] = [
+_TRANSLATIONS: list[tuple[tuple[type[psycopg.Error], ...], Callable[[PostgresAddress], WeventError]]] = [
     ((errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn), no_journal),
     ((errors.DataCorrupted, errors.IndexCorrupted), damaged_tables),
     ((errors.InsufficientPrivilege,), without_rights),
@@ -341,12 +341,12 @@ _TRANSLATIONS: list[tuple[tuple[type[psycopg.Error], ...], Callable[[PostgresPla
 ]
 
 
-def journal_error(kind: type[Failure], place: PostgresPlace, problem: str, fix: str, **facts: Any) -> Failure:
+def journal_error(kind: type[Failure], place: PostgresAddress, problem: str, fix: str, **facts: Any) -> Failure:
     """Return an error whose problem ends with the address of the journal."""
     return kind(f"{problem} ({place}).", fix, path=str(place), **facts)
 
 
-def plain_reason(error: BaseException, place: PostgresPlace) -> str:
+def plain_reason(error: BaseException, place: PostgresAddress) -> str:
     """Return the message of the server or libpq in one line and without secrets."""
     text = (str(error).strip() or type(error).__name__).split("\n")[0]
     for start in ("connection failed: ", "connection is bad: "):

@@ -419,7 +419,7 @@ class Journal(ABC):
 
     def _store_pending(self, new: NewVersion) -> None:
         """Store the version that waits for its first slot; inside the transaction of that slot."""
-        changes, since, levels = new.changes, self.registry.take_held_back(), None
+        changes, since, levels = new.changes, self.registry.pop_held_requests(), None
         if new.imported is not None and self._facts.get("imported") != new.imported_before:
             levels = {member.user: member.level for member in self.registry.members()}
             new = msgspec.structs.replace(new, imported=None)

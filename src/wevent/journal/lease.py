@@ -24,8 +24,8 @@ import psycopg
 from psycopg import errors, sql
 
 from wevent.errors import JournalLocked, WeventError
+from wevent.journal.address import PostgresAddress
 from wevent.journal.connection import Connection, Session, check_writable
-from wevent.journal.place import PostgresPlace
 from wevent.journal.record import Writer
 from wevent.journal.witness import STOP_HOLDER, held_by, this_process
 
@@ -133,7 +133,7 @@ class Lease:
         JournalUnreachable, InvalidJournal: as of `connect`.
     """
 
-    def __init__(self, place: PostgresPlace, *, above: int = 0) -> None:
+    def __init__(self, place: PostgresAddress, *, above: int = 0) -> None:
         self.place, self.instance, self.writer = place, secrets.token_hex(8), this_process()
         self.fence, self.is_lost = 0, False
         self.before: Holder | None = None
@@ -178,7 +178,7 @@ class Lease:
         while True:
             self._made_schema = make_tables(connection, self.place.schema) or self._made_schema
             try:
-                holder = self._try_take(connection, above)
+                holder = self._try_acquire(connection, above)
                 if holder is None:
                     return
             except (errors.UndefinedTable, errors.LockNotAvailable):  # dropped meanwhile; a session that ends slowly
@@ -192,7 +192,7 @@ class Lease:
                 raise held_by(str(self.place), None if holder is None else holder.writer, fix)
             time.sleep(_PAUSE_S)
 
-    def _try_take(self, connection: Connection, above: int) -> Holder | None:
+    def _try_acquire(self, connection: Connection, above: int) -> Holder | None:
         """Take the lease with a fence above all before it and `above`, or return the holder that may still write.
 
         A transaction of the writer before locks its row in `writer`: it is stored before the fence rises, or never.

@@ -26,6 +26,7 @@ import psycopg
 
 from wevent.errors import InvalidJournal, JournalUnreachable, StorageFailed, WeventError
 from wevent.file_io import destroy_file, link_whole, storage_errors, sync_path
+from wevent.journal.address import PostgresAddress
 from wevent.journal.connection import (
     Connection,
     Session,
@@ -51,7 +52,6 @@ from wevent.journal.database import (
 )
 from wevent.journal.journal import Journal
 from wevent.journal.lease import Lease, current_writer, lock_key, own_instances, read_holder
-from wevent.journal.place import PostgresPlace
 from wevent.journal.record import Writer
 from wevent.journal.witness import WitnessFile, WitnessRecord, check_lost, read_witness, witness_errors
 
@@ -106,7 +106,7 @@ class PostgresDatabase:
 
     largest_value = 1 << 28  # bytes: PostgreSQL holds a gigabyte in a value, and needs as much again to send it
 
-    def __init__(self, place: PostgresPlace, lease: Lease | None, *, patience_s: float | None) -> None:
+    def __init__(self, place: PostgresAddress, lease: Lease | None, *, patience_s: float | None) -> None:
         self.name, self._place, self._lease = str(place), place, lease
         self._id, self._number = secrets.token_hex(16), 0  # of the session and its write transactions in `outcomes`
         purpose, instance = ("reading", "") if lease is None else ("writing", lease.instance)
@@ -271,8 +271,8 @@ class PostgresDatabase:
             self._inside = None
 
 
-def examine(place: PostgresPlace) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Yield checks of the database, role, schema and side folder of a journal that need not exist yet, and change nothing.
+def examine(place: PostgresAddress) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield checks of the database, role, schema and witness folder of a journal that need not exist yet, and change nothing.
 
     Each check is called before the next one is taken. It returns what it found, or raises what is wrong.
     """
@@ -300,13 +300,13 @@ def examine(place: PostgresPlace) -> Iterator[tuple[str, Callable[[], str]]]:
         yield "database", database
         yield "commits", commits
         yield "schema", lambda: _examine_schema(connected(), place)
-        yield "side folder", lambda: _examine_side_folder(place)
+        yield "witness", lambda: _examine_side_folder(place)
     finally:
         if connection is not None:
             connection.close()
 
 
-def _examine_schema(connection: Connection, place: PostgresPlace) -> str:
+def _examine_schema(connection: Connection, place: PostgresAddress) -> str:
     with translate_errors(place):
         ((has_journal, is_there, is_allowed),) = connection.execute(_RIGHTS, (place.schema,)).fetchall()
         writer = current_writer(connection) if has_journal and is_allowed else None
@@ -318,11 +318,11 @@ def _examine_schema(connection: Connection, place: PostgresPlace) -> str:
     return f"{place.schema} {'has no journal' if is_there else 'is not there'} yet; the role may make it"
 
 
-def _examine_side_folder(place: PostgresPlace) -> str:
+def _examine_side_folder(place: PostgresAddress) -> str:
     folder = place.private_folder
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         fix = "Run this as the publisher's user, or give it the folder."
-        raise StorageFailed(f"This user cannot write to the side folder {folder}.", fix, path=str(folder))
+        raise StorageFailed(f"This user cannot write to the witness folder {folder}.", fix, path=str(folder))
     return f"{folder}, mode {stat.S_IMODE(folder.stat().st_mode):04o}"
 
 
@@ -334,7 +334,7 @@ class SharedJournal:
         own_instances: see the function.
     """
 
-    def __init__(self, place: PostgresPlace) -> None:
+    def __init__(self, place: PostgresAddress) -> None:
         self._place, self.own_instances = place, own_instances
         self.session, self.news = partial(Session, place), partial(CommitNews, place)
 
@@ -363,7 +363,7 @@ class SharedJournal:
 class CommitNews:
     """Notifications of commits, for one thread. A notification is only a hint."""
 
-    def __init__(self, place: PostgresPlace) -> None:
+    def __init__(self, place: PostgresAddress) -> None:
         listen = f'LISTEN "wevent_{place.schema}"'
         self._session = Session(place, "following", setting=listen, writes=False)
         self._heard_over: Connection | None = None
@@ -402,14 +402,14 @@ class PostgresJournal(Journal):
 
     def __init__(
         self,
-        place: PostgresPlace,
+        place: PostgresAddress,
         *,
         write: bool = False,
         start_over: bool = False,
         released_through: int | None = None,
         patience_s: float | None = None,
     ) -> None:
-        self._place, self.witness_name = place, f"{place.schema}.….witness in {place.side}"
+        self._place, self.witness_name = place, f"{place.schema}.….witness in {place.folder}"
         self._name = re.compile(rf"{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness")
         self._partial = re.compile(rf"\.{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness\..*\.partial")
         self._is_new = self._is_closed = False
@@ -447,7 +447,7 @@ class PostgresJournal(Journal):
             check_lost(record, None if self._is_new else database, place, restoring, start_over=start_over)
             self._begin_witness(self._lease)
         elif self._is_new:
-            has_folder = self._place.side is not None and self._place.side.is_dir()
+            has_folder = self._place.folder is not None and self._place.folder.is_dir()
             if has_folder and (record := self._read_witness()).is_readable:
                 check_lost(record, None, place, restoring)
             raise no_journal(self._place)
@@ -461,7 +461,7 @@ class PostgresJournal(Journal):
                 link_whole(path, data, path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial"))
             except FileExistsError:
                 raise StorageFailed(
-                    f"Another writer made {path.name} in the side folder {path.parent}.",
+                    f"Another writer made {path.name} in the witness folder {path.parent}.",
                     "Two databases with journals of the same name share the folder: give each its own.",
                     path=str(path),
                 ) from None
@@ -510,7 +510,7 @@ class PostgresJournal(Journal):
         self._facts["format"] = FORMAT
 
     def files(self) -> list[Path]:
-        return [] if self._place.side is None else [self._path(fence) for fence in self._fences()]
+        return [] if self._place.folder is None else [self._path(fence) for fence in self._fences()]
 
     def size(self) -> int:
         """Return the bytes of all tables of the schema but those that tell how many events came."""
@@ -545,10 +545,10 @@ class PostgresJournal(Journal):
         return sorted(int(name[1]) for name in found if name is not None)
 
     def _names(self) -> list[str]:
-        folder = self._place.side_folder
-        fix = "Let this user read it. A reader may leave side= out of the address."
-        with storage_errors(f"to read the side folder {folder}", fix, folder):
+        folder = self._place.existing_folder
+        fix = "Let this user read it. A reader may leave witness= out of the address."
+        with storage_errors(f"to read the witness folder {folder}", fix, folder):
             return os.listdir(folder)
 
     def _path(self, fence: int) -> Path:
-        return self._place.side_folder / f"{self._place.schema}.{fence}.witness"
+        return self._place.existing_folder / f"{self._place.schema}.{fence}.witness"

@@ -35,9 +35,9 @@ from wevent.journal.witness import (
     WitnessRecord,
     check_lost,
     holder,
+    lock_witness,
     read_witness,
-    release_witness,
-    take_witness,
+    unlock_witness,
     witness_path,
 )
 
@@ -338,7 +338,7 @@ class SqliteJournal(Journal):
         self._is_new = self._is_closed = self._is_made = False
         self._watch: FileWatch | None = None
         with ExitStack() as undo:
-            self._witness = held if held is not None else take_witness(path) if write else None
+            self._witness = held if held is not None else lock_witness(path) if write else None
             undo.callback(self._let_go)  # whoever tries again must not be told that it is held
             if self._witness is not None:
                 self._is_new = not path.exists()
@@ -441,7 +441,7 @@ class SqliteJournal(Journal):
             with suppress(OSError):
                 for ending in ("", "-wal", "-shm"):
                     Path(os.path.realpath(self.path) + ending).unlink(missing_ok=True)
-        release_witness(self._witness)
+        unlock_witness(self._witness)
 
 
 class FileWatch:

@@ -255,7 +255,7 @@ class Registry:
     def queued(self) -> list[Change]:
         return self._decode("WHERE id > ?", 0)
 
-    def take_held_back(self) -> list[Change]:
+    def pop_held_requests(self) -> list[Change]:
         """Remove the requests that `apply` does not apply and return them; inside a transaction."""
         held = self._decode("WHERE id > ?", self.held_after or 0)
         self._database.execute("DELETE FROM changes WHERE id > ?", (self.held_after or 0,))

@@ -223,7 +223,7 @@ def witness_errors(path: Path) -> AbstractContextManager[None]:
 # The lock of a journal in a file
 
 
-def take_witness(journal: Path) -> WitnessFile:
+def lock_witness(journal: Path) -> WitnessFile:
     """Be the one writer of a journal: lock its witness, which then names this process. `close` ends the lock.
 
     Raises:
@@ -254,12 +254,12 @@ def take_witness(journal: Path) -> WitnessFile:
     try:
         witness.name_writer(this_process())
     except BaseException:
-        release_witness(witness)  # a record that is torn at its first writing would look like one that shows something
+        unlock_witness(witness)  # a record that is torn at its first writing would look like one that shows something
         raise
     return witness
 
 
-def release_witness(witness: WitnessFile) -> None:
+def unlock_witness(witness: WitnessFile) -> None:
     """End the lock; the witness of a journal that was never begun is removed first, while the lock is held."""
     if witness.is_blank:
         witness.path.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from wevent.errors import InvalidInput, InvalidOption
-from wevent.journal import JournalPlace, PostgresPlace, journal_place, open_journal
+from wevent.journal import JournalAddress, PostgresAddress, open_journal, parse_address
 from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, label_of, ndjson_line, released_records
 from wevent.outputs.parquet_output import FORMAT_KEY
 from wevent.publisher.confidence import OUTCOMES
@@ -88,7 +88,7 @@ class ReleaseTable:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
-def read_releases(path: str | JournalPlace) -> ReleaseTable:
+def read_releases(path: str | JournalAddress) -> ReleaseTable:
     """Read an output of releases (NDJSON, CSV, Parquet; the text formats also compressed with gzip), or a journal.
 
     The content decides the format, not the name. A line that is still being written is left out, and so is a slot that
@@ -98,8 +98,8 @@ def read_releases(path: str | JournalPlace) -> ReleaseTable:
         InvalidInput: if it is none of these, or of another version of the format.
         InvalidJournal: if it is a damaged journal.
     """
-    place = journal_place(path)
-    if isinstance(place, PostgresPlace):
+    place = parse_address(path)
+    if isinstance(place, PostgresAddress):
         return _read_journal(place)
     try:
         if place.exists() and not place.is_file():
@@ -136,7 +136,7 @@ def tabulate_releases(releases: Iterable[ReleasedSlot]) -> ReleaseTable:
     return ReleaseTable(columns)
 
 
-def _read_journal(place: JournalPlace) -> ReleaseTable:
+def _read_journal(place: JournalAddress) -> ReleaseTable:
     with open_journal(place) as journal:
         return tabulate_releases(_read_ndjson(map(ndjson_line, released_records(journal))))
 

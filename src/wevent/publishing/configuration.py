@@ -15,7 +15,7 @@ from wevent.core.requirements import Levels
 from wevent.core.settings import Kind, kinds
 from wevent.counting.labels import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
-from wevent.journal import JournalPlace, PostgresPlace, is_begun, journal_place
+from wevent.journal import JournalAddress, PostgresAddress, is_begun, parse_address
 from wevent.settings import SETTINGS, RunOptions, ServiceSettings, Settings
 from wevent.settings.values import (
     WindowReader,
@@ -82,7 +82,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
             name if name == "-" else str(folder / name) for name in _parse_inputs(values["inputs"])
         )
     if isinstance(values.get("journal"), str):
-        values["journal"] = journal_place(values["journal"], folder)
+        values["journal"] = parse_address(values["journal"], folder)
     if "service" in values:
         values["service"] = parse_service(values["service"], folder)
     return values
@@ -305,10 +305,10 @@ def people_of(requirements: Any, settings: Settings) -> Requirements:
     )
 
 
-def _read_journal(value: Any) -> JournalPlace:
-    if not isinstance(value, (str, Path, PostgresPlace)):
+def _read_journal(value: Any) -> JournalAddress:
+    if not isinstance(value, (str, Path, PostgresAddress)):
         raise InvalidSettings(f"journal must be text, not {value!r}.", "Write it in quotes.", key="journal")
-    return journal_place(value)
+    return parse_address(value)
 
 
 def _read_cells(value: Any) -> Cells:

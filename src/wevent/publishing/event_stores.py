@@ -11,8 +11,8 @@ from wevent.errors import InvalidSettings, WeventError
 from wevent.events.live_source import PipeInbox, PipeSource, standard_input
 from wevent.events.records import RecordCodec, SlotKeys
 from wevent.events.segment_log import SegmentLog
-from wevent.journal import JournalPlace, PostgresPlace, share_journal
-from wevent.journal.place import file_beside, psycopg_needed
+from wevent.journal import JournalAddress, PostgresAddress, share_journal
+from wevent.journal.address import file_beside, psycopg_needed
 from wevent.settings import Settings
 from wevent.streams import FileSource, SlotClock, Source
 
@@ -39,12 +39,12 @@ def open_event_log(settings: Settings, clock: SlotClock) -> SegmentLog:
     return SegmentLog(events_folder(settings.journal), RecordCodec(settings.cells, clock).stream)
 
 
-def events_folder(place: JournalPlace) -> Path:
+def events_folder(place: JournalAddress) -> Path:
     """Return the folder of an event store in files."""
     return file_beside(place, "events")
 
 
-def open_sweeper(place: JournalPlace, stack: ExitStack, *, is_live: bool, is_service: bool) -> Callable[[int], None]:
+def open_sweeper(place: JournalAddress, stack: ExitStack, *, is_live: bool, is_service: bool) -> Callable[[int], None]:
     """Return a function that destroys the events of committed slots that an earlier run left and this one does not count.
 
     The stack closes stores at the end of the run. A service counts the events of all replicas.
@@ -55,7 +55,7 @@ def open_sweeper(place: JournalPlace, stack: ExitStack, *, is_live: bool, is_ser
     if not counts_log and folder.is_dir():
         log = stack.enter_context(closing(SegmentLog(folder)))
         sweepers.append(log.forget)
-    if isinstance(place, PostgresPlace) and not is_service:
+    if isinstance(place, PostgresAddress) and not is_service:
         store = ReplicaStores(place).open_left()
         if store is not None:
             stack.enter_context(closing(store))
@@ -73,10 +73,10 @@ class ReplicaStores:
     """Event stores of a journal in PostgreSQL, for one process: all of them have the same keys, and lose them together.
 
     Raises:
-        InvalidJournal: if the address names no side folder, or psycopg is missing.
+        InvalidJournal: if the address names no witness folder, or psycopg is missing.
     """
 
-    def __init__(self, place: PostgresPlace) -> None:
+    def __init__(self, place: PostgresAddress) -> None:
         self.shared = share_journal(place)
         self._place = place
         self._key_folder = place.private_folder / "keys"
@@ -88,7 +88,7 @@ class ReplicaStores:
         Args:
             purpose: name of the connection on the server.
             patience_s: time to wait for a database that does not answer.
-            is_writers: whether the writer of the journal uses it: its side folder is then the one that all must use.
+            is_writers: whether the writer of the journal uses it: its witness folder is then the one that all must use.
         """
         with psycopg_needed(self._place):
             from wevent.events.postgres_store import SETTING, UNDERSTOOD, PostgresStore
@@ -122,7 +122,7 @@ class ReplicaStores:
         The keys of committed slots are destroyed: the writer that committed them may have died before.
 
         Raises:
-            StorageFailed: if the other replicas use another side folder.
+            StorageFailed: if the other replicas use another witness folder.
             JournalUnreachable: if the database does not answer.
         """
         with closing(self.open("joining")) as store, closing(self.shared.news()) as news:

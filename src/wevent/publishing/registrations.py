@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked, NotRegistered
-from wevent.journal import Journal, JournalPlace, Terms, open_journal
+from wevent.journal import Journal, JournalAddress, Terms, open_journal
 from wevent.journal.record import Head
 from wevent.journal.terms import class_history
 from wevent.people.classes import Key
@@ -64,7 +64,7 @@ class ChangeResult(NamedTuple):
 
 
 def choose(
-    place: JournalPlace,
+    place: JournalAddress,
     user: str,
     asked: Requested,
     *,
@@ -106,7 +106,7 @@ def choose(
 
 
 def leave(
-    place: JournalPlace,
+    place: JournalAddress,
     user: str,
     *,
     erased: bool = False,
@@ -130,7 +130,7 @@ def leave(
 
 
 def import_file(
-    place: JournalPlace,
+    place: JournalAddress,
     file: Path,
     *,
     allow_removals: bool = False,
@@ -158,7 +158,7 @@ def boundary_ahead(journal: Journal, head: Head, due_through: int) -> int:
     return max(head.committed, due_through) + 2 + boundaries
 
 
-def apply_changes(place: JournalPlace, user: str | None = None, *, dry_run: bool = False) -> ChangeResult:
+def apply_changes(place: JournalAddress, user: str | None = None, *, dry_run: bool = False) -> ChangeResult:
     """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot.
 
     The answer mentions the earlier choices of a user. With `dry_run` only return the slot.
@@ -176,7 +176,7 @@ def apply_changes(place: JournalPlace, user: str | None = None, *, dry_run: bool
 
 
 @contextmanager
-def _changeable(place: JournalPlace) -> Iterator[Journal]:
+def _changeable(place: JournalAddress) -> Iterator[Journal]:
     """A journal whose registry may change: not a backup, nor one that is behind what was released (spec 10)."""
     with open_journal(place) as journal:
         _refuse_stale(journal)

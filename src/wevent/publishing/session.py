@@ -15,7 +15,7 @@ from typing import Any
 from wevent.core.requirements import Requirement
 from wevent.counting.labels import Cells
 from wevent.errors import InvalidInput, InvalidSettings
-from wevent.journal import Journal, JournalPlace, PostgresPlace, open_journal
+from wevent.journal import Journal, JournalAddress, PostgresAddress, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import KeptOutput, Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.release_table import ReleaseTable, read_releases
@@ -62,7 +62,7 @@ class RunReport:
     imported: Difference | None
     totals: dict[str, int] = field(repr=False)  # a notebook or a log shows reports
     malformed: list[str] = field(repr=False)
-    journal: JournalPlace
+    journal: JournalAddress
 
     def releases(self) -> ReleaseTable:
         """Every release that the journal keeps, a row per slot and cell: `.to_pandas()`, `.to_polars()`, `.columns`, …"""
@@ -89,7 +89,7 @@ def publish(
     end: Moment | int | None = None,
     cells: int | str | Path | Sequence[Any] | Cells | None = None,
     requirements: Path | str | Mapping[Any, Requirement] | Any | None = None,
-    journal: Path | str | PostgresPlace | None = None,
+    journal: Path | str | PostgresAddress | None = None,
     out: Path | str | None = None,
     options: RunOptions | None = None,
     **settings: Any,

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, Self
 
-from wevent.journal import JournalPlace, PostgresPlace, share_journal
+from wevent.journal import JournalAddress, PostgresAddress, share_journal
 
 END_S = 20.0
 """Time for an orderly end after a signal. A second signal ends the wait, not the run."""
@@ -90,7 +90,7 @@ class ForcedShutdown:
     happens for a journal in a file.
     """
 
-    def __init__(self, place: JournalPlace) -> None:
+    def __init__(self, place: JournalAddress) -> None:
         self._place = place
         self._hurry = threading.Event()
         self._thread: threading.Thread | None = None
@@ -112,7 +112,7 @@ class ForcedShutdown:
             self._thread.start()
 
     def _watch(self) -> None:
-        assert isinstance(self._place, PostgresPlace)
+        assert isinstance(self._place, PostgresAddress)
         shared = share_journal(self._place)
         while True:
             self._hurry.wait(END_S)

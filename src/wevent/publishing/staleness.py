@@ -18,13 +18,13 @@ import numpy as np
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidJournal, InvalidOption, InvalidPopulation, StaleJournal, StorageFailed
 from wevent.journal import Journal
+from wevent.journal.address import JournalAddress, is_address, journal_file
 from wevent.journal.backup import copy_backup, move_in, put_aside, remove_partial, to_one_file
-from wevent.journal.place import JournalPlace, is_address, journal_file
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.record import NO_REVISION, Batch, Group, Head, Hook, Record, Revision, no_hook
 from wevent.journal.sqlite import SqliteJournal
 from wevent.journal.terms import class_history, hash_versions
-from wevent.journal.witness import WitnessFile, WitnessRecord, read_witness, release_witness, take_witness, witness_path
+from wevent.journal.witness import WitnessFile, WitnessRecord, lock_witness, read_witness, unlock_witness, witness_path
 from wevent.people.classes import Restore, to_requirements
 from wevent.publisher.publisher import Publisher
 from wevent.publishing.event_stores import open_sweeper
@@ -254,7 +254,7 @@ class Restored(NamedTuple):
     put_aside: list[Path]  # the old files
 
 
-def restore(backup: Path, journal: JournalPlace, stated: RestoreOptions, at: Hook = no_hook) -> Restored:
+def restore(backup: Path, journal: JournalAddress, stated: RestoreOptions, at: Hook = no_hook) -> Restored:
     """Put a backup in place of a journal that is damaged, missing or older, and settle it (spec 10).
 
     After a crash at any step `publish` refuses what is there, and the same command completes the restore. The backup is
@@ -271,7 +271,7 @@ def restore(backup: Path, journal: JournalPlace, stated: RestoreOptions, at: Hoo
         raise StorageFailed(
             f"There is no folder for {journal}.", "Make the folder first, or check the path.", path=str(journal)
         )
-    witness = take_witness(journal)  # 1. the only writer
+    witness = lock_witness(journal)  # 1. the only writer
     try:
         _refuse_swapped(backup, journal, witness)
         through, shown = stated.released_through, witness.before.committed
@@ -312,7 +312,7 @@ def restore(backup: Path, journal: JournalPlace, stated: RestoreOptions, at: Hoo
             return Restored(end, through, members, in_doubt, silent, restored.changes_lost, moved)
     finally:
         remove_partial(journal)
-        release_witness(witness)
+        unlock_witness(witness)
 
 
 def _refuse_swapped(backup: Path, journal: Path, witness: WitnessFile) -> None:

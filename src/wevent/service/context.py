@@ -10,7 +10,7 @@ import msgspec
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request, Response
 
-from wevent.journal import JournalPlace
+from wevent.journal import JournalAddress
 from wevent.publishing.views import BudgetView
 from wevent.service.access import Buckets, CallerKind
 from wevent.service.feed import JournalReader, ReleaseFeed
@@ -39,7 +39,7 @@ class ServiceContext:
     def __init__(
         self,
         settings: ServiceSettings,
-        journal: JournalPlace,
+        journal: JournalAddress,
         state: PublisherState,
         columns: Mapping[str, str] | None = None,
     ) -> None:

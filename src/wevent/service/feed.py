@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from wevent.errors import WeventError
-from wevent.journal import Journal, JournalPlace, Record, open_journal
+from wevent.journal import Journal, JournalAddress, Record, open_journal
 from wevent.outputs.lines import ndjson_line, released_records
 from wevent.outputs.selection import Selection
 from wevent.service.problems import RequestError
@@ -45,7 +45,7 @@ Answer = TypeVar("Answer")
 class JournalReader:
     """Readers of a journal beside its publisher, in a bounded number of threads."""
 
-    def __init__(self, place: JournalPlace) -> None:
+    def __init__(self, place: JournalAddress) -> None:
         self._place = place
         self._limiter = CapacityLimiter(_READERS)
         self._cache: dict[str, tuple[int, Any]] = {}

@@ -23,7 +23,7 @@ from wevent.events.live_source import LiveSource
 from wevent.events.receiver import BatchReceiver
 from wevent.events.records import EventStore
 from wevent.events.segment_log import SegmentLog
-from wevent.journal import Journal, PostgresPlace, is_begun, open_journal
+from wevent.journal import Journal, PostgresAddress, is_begun, open_journal
 from wevent.outputs import KeptOutput
 from wevent.publishing.event_stores import ReplicaStores, open_event_log
 from wevent.publishing.loop import DueMoments, Summary
@@ -282,12 +282,12 @@ class ReplicaThread(PublishingThread):
     """Publishes events of all replicas while it is the writer, and stands by while another one is.
 
     Raises:
-        InvalidJournal: if the address names no side folder.
+        InvalidJournal: if the address names no witness folder.
     """
 
     def __init__(self, settings: Settings, *arguments: Any, **more: Any) -> None:
         super().__init__(settings, *arguments, **more)
-        assert isinstance(settings.journal, PostgresPlace)
+        assert isinstance(settings.journal, PostgresAddress)
         self._place = settings.journal
         self._stores = ReplicaStores(self._place)
         self._store: PostgresStore | None = None  # of events that it counts as the writer

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from wevent import schemas
 from wevent.core.budget import NANO
 from wevent.errors import InvalidMembership, NotRegistered, WeventError
-from wevent.journal import Journal, JournalPlace, Terms
+from wevent.journal import Journal, JournalAddress, Terms
 from wevent.people.classes import Key
 from wevent.people.membership import Membership, check_id
 from wevent.publishing import registrations
@@ -254,7 +254,7 @@ def _notes(force: ChangeResult) -> list[str]:
     return [*force.notes, *(() if force.preview is None else force.preview.warnings())]
 
 
-def _import(place: JournalPlace, body: bytes, kind: str, **how: Any) -> Difference:
+def _import(place: JournalAddress, body: bytes, kind: str, **how: Any) -> Difference:
     """Queue what a requirements file changes. Raises as `registrations.import_file`, without the name of the file."""
     with _as_file(body, ".csv" if kind == CSV else ".ndjson") as file:
         try:

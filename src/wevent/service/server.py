@@ -21,7 +21,7 @@ from anyio import to_thread
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from wevent.errors import InvalidSettings, StorageFailed
-from wevent.journal import PostgresPlace
+from wevent.journal import PostgresAddress
 from wevent.publishing.loop import due_offset_us
 from wevent.publishing.session import RunCallbacks, RunReport
 from wevent.publishing.shutdown import ForcedShutdown
@@ -125,7 +125,7 @@ class _Process:
         feed, state = self._context.feed, self._context.state
         begun, over, waits = setting(self._begun, self._ready), setting(self._ready, self._done), setting(self._ready)
         watch = replace(self._watch, begun=begun, progress=lambda slot, last: feed.wake(slot))
-        kind = ReplicaThread if isinstance(self._context.journal, PostgresPlace) else PublishingThread
+        kind = ReplicaThread if isinstance(self._context.journal, PostgresAddress) else PublishingThread
         publisher = kind(settings, options, state, watch=watch, over=over, waits=waits)
         publisher.start()
         try:

@@ -32,7 +32,7 @@ import msgspec
 
 from wevent.errors import InvalidOption, WeventError
 from wevent.file_io import atomic_write, storage_errors
-from wevent.journal.place import JournalPlace, file_beside
+from wevent.journal.address import JournalAddress, file_beside
 from wevent.people.membership import check_id
 
 Role = Literal["ingest", "enrol", "read", "admin"]  # use of a token; `admin` may do everything
@@ -261,8 +261,8 @@ class Tokens:
             _write_private(path, contents)
 
 
-def tokens_path(journal: JournalPlace, configured: Path | None = None) -> Path:
-    """Return the path of the tokens file: the configured one, else beside the journal or in its side folder."""
+def tokens_path(journal: JournalAddress, configured: Path | None = None) -> Path:
+    """Return the path of the tokens file: the configured one, else beside the journal or in its witness folder."""
     return file_beside(journal, "tokens") if configured is None else configured
 
 

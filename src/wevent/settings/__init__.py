@@ -20,11 +20,11 @@ from wevent.settings.values import ListenAddress, invalid
 
 if TYPE_CHECKING:
     from wevent.counting.labels import Cells
-    from wevent.journal.place import JournalPlace
+    from wevent.journal.address import JournalAddress
     from wevent.streams.duckdb_tables import Table
     from wevent.streams.requirements_file import Requirements
 else:  # packages above this one
-    Cells = JournalPlace = Requirements = Table = Any
+    Cells = JournalAddress = Requirements = Table = Any
 
 
 TimeUnit = Literal["s", "ms", "us"]
@@ -124,7 +124,7 @@ class Settings(Options, StreamSettings):
     )
     levels: Levels | None = setting(None, "Levels that users choose.", form="a table", shown="the default levels")
     unknown_users: int = setting(0, "Number of unregistered users that a slot may count; 0 rejects their events.")
-    journal: JournalPlace | None = setting(
+    journal: JournalAddress | None = setting(
         None, "Journal: a file or postgresql://…; created if new, else resumed.", form="a file, or an address"
     )
     out: str | None = setting(None, "Releases: a .ndjson, .csv or .parquet file, or - for standard output.", shown="-")

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from wevent.core.requirements import Requirement
 from wevent.counting.labels import Cells
 from wevent.errors import InvalidInput, InvalidSettings
-from wevent.journal import PostgresPlace, is_begun, open_journal
+from wevent.journal import PostgresAddress, is_begun, open_journal
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import in_memory, load_settings, people_of
 from wevent.publishing.loop import DueMoments
@@ -48,7 +48,7 @@ _STEPS = 4  # moments per slot for releases that missed their own: Spark waits f
 def publish(
     stream: DataFrame,
     *,
-    journal: Path | str | PostgresPlace,
+    journal: Path | str | PostgresAddress,
     checkpoint: Path | str,
     trigger: str | timedelta | None = None,
     config: Path | str | None = None,

@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from wevent.errors import InvalidJournal
-from wevent.journal.place import PostgresPlace, psycopg_needed
+from wevent.journal.address import PostgresAddress, psycopg_needed
 from wevent.journal.sqlite import open_for_reading
 
 ELSEWHERE, PUBLISHED = 3, 0
@@ -149,7 +149,7 @@ def fact_text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def open_reader(place: Path | PostgresPlace) -> AbstractContextManager[JournalTables]:
+def open_reader(place: Path | PostgresAddress) -> AbstractContextManager[JournalTables]:
     """Open a journal.
 
     Raises:
@@ -186,7 +186,7 @@ def _open_file(path: Path) -> Iterator[JournalTables]:
 
 
 @contextmanager
-def _open_database(place: PostgresPlace) -> Iterator[JournalTables]:
+def _open_database(place: PostgresAddress) -> Iterator[JournalTables]:
     with psycopg_needed(place):
         import psycopg
 
@@ -225,7 +225,7 @@ def _sha256(*values: Any) -> Any:
     return hashlib.sha256(_bytes(values[0])).digest()
 
 
-def _refuse(place: Path | PostgresPlace, received: str) -> NoReturn:
+def _refuse(place: Path | PostgresAddress, received: str) -> NoReturn:
     raise InvalidJournal(
         "a journal that can be read",
         f"{received} ({place})",

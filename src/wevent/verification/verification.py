@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wevent.errors import InvalidJournal
-from wevent.journal.place import PostgresPlace, journal_place
+from wevent.journal.address import PostgresAddress, parse_address
 from wevent.verification.journal_reader import HeadRow, JournalTables, fact_text, open_reader
 from wevent.verification.membership_check import JournalRows, RestoreRow, Version, check_memberships
 from wevent.verification.slot_check import PinnedVersion, SlotCheck
@@ -79,7 +79,7 @@ class Report:
         }
 
 
-def verify_journal(path: str | Path | PostgresPlace) -> Report:
+def verify_journal(path: str | Path | PostgresAddress) -> Report:
     """Check a journal; it may be in use.
 
     Args:
@@ -89,9 +89,9 @@ def verify_journal(path: str | Path | PostgresPlace) -> Report:
         InvalidJournal: if it cannot be read as a journal at all.
         StorageFailed: if its database does not answer.
     """
-    if not isinstance(path, (str, Path, PostgresPlace)):
+    if not isinstance(path, (str, Path, PostgresAddress)):
         raise InvalidJournal("the path of a journal", type(path).__name__, "Give the name of its file.", path=None)
-    place = journal_place(path)
+    place = parse_address(path)
     witness = read_witness(place)
     with open_reader(place) as reader:
         return _check(reader, witness)

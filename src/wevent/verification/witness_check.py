@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from wevent.journal.place import PostgresPlace
+from wevent.journal.address import PostgresAddress
 from wevent.verification.journal_reader import ELSEWHERE, HeadRow, JournalTables, fact_text
 
 _RECORD_SIZE = 4096
@@ -70,7 +70,7 @@ class EndOfJournal(NamedTuple):
     write_ahead_slot: int | None
 
 
-def read_witness(place: Path | PostgresPlace) -> SeenWitness:
+def read_witness(place: Path | PostgresAddress) -> SeenWitness:
     """Read a witness. Open the journal afterwards, so that it is at least as new."""
     for _ in range(_TRIES):
         seen = _read(place)
@@ -113,13 +113,13 @@ def _can_be_stored(head: HeadRow, record: ObservedWitness, revision: tuple[int, 
     return record.before == head.chain.hex() and record.revision == revision and not head.copied
 
 
-def _read(place: Path | PostgresPlace) -> SeenWitness:
-    if isinstance(place, PostgresPlace):
-        if place.side is None:
-            return SeenWitness("", None, "the address names no side folder")
-        folder = str(place.side)
+def _read(place: Path | PostgresAddress) -> SeenWitness:
+    if isinstance(place, PostgresAddress):
+        if place.folder is None:
+            return SeenWitness("", None, "the address names no witness folder")
+        folder = str(place.folder)
         try:
-            path = _newest_file(place.side, place.schema)
+            path = _newest_file(place.folder, place.schema)
         except OSError as error:
             return SeenWitness(folder, None, f"{folder}: {error.strerror or 'an error'}")
         return SeenWitness(folder, None, f"no witness file in {folder}") if path is None else _read_file(path)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from wevent.errors import InvalidJournal
-from wevent.journal import PostgresPlace, examine_database, is_begun, open_journal, share_journal
+from wevent.journal import PostgresAddress, examine_database, is_begun, open_journal, share_journal
 from wevent.verification import verify_journal
 
-PLACE = PostgresPlace("postgresql://ann@db/city")
+PLACE = PostgresAddress("postgresql://ann@db/city")
 PSYCOPG = "psycopg"
 IMPLEMENTED = (
     "connection",
@@ -19,7 +19,7 @@ IMPLEMENTED = (
     "postgres",
 )
 
-WAYS: list[Callable[[PostgresPlace], object]] = [open_journal, share_journal, examine_database, verify_journal]
+WAYS: list[Callable[[PostgresAddress], object]] = [open_journal, share_journal, examine_database, verify_journal]
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_it_says_what_to_install(way: Callable[[PostgresPlace], object]) -> None:
+def test_it_says_what_to_install(way: Callable[[PostgresAddress], object]) -> None:
     with pytest.raises(InvalidJournal) as said:
         way(PLACE)
     assert str(said.value) == ("Journals in PostgreSQL need psycopg. Run pip install 'wevent[postgres]'.")

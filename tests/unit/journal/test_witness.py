@@ -190,4 +190,4 @@ def test_a_pipe_in_its_place_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.journal"
     os.mkfifo(witness.witness_path(path))
     with pytest.raises(StorageFailed):
-        witness.take_witness(path)
+        witness.lock_witness(path)

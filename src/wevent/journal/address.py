@@ -1,4 +1,4 @@
-"""Where a journal is: a file, or a schema of a PostgreSQL database named by its address."""
+"""Address of a journal: the path of a file, or of a schema in a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class NoJournal(InvalidJournal):
 
 
 @dataclass(frozen=True)
-class PostgresPlace:
+class PostgresAddress:
     """A journal in a PostgreSQL database; one journal is one schema.
 
     Attributes:
         conninfo: the address as libpq takes it; it may hold a password, so it is never shown.
         schema: the schema that holds the journal's tables.
-        side: a folder outside the database, for the witness and the keys; None: the journal can only be read.
+        folder: a folder outside the database, for the witness and the keys; None: the journal can only be read.
         lease_s: how long a writer may be silent before another one takes its place.
     """
 
     conninfo: str = field(repr=False)
     schema: str = "wevent"
-    side: Path | None = None
+    folder: Path | None = None
     lease_s: float = _LEASE_S
 
     def __str__(self) -> str:
@@ -59,16 +59,16 @@ class PostgresPlace:
         return self.schema
 
     @property
-    def side_folder(self) -> Path:
+    def existing_folder(self) -> Path:
         """The folder outside the database; refuses an address that names none, or one that is not there."""
-        if self.side is None:
+        if self.folder is None:
             problem = f"The address names no folder outside the database, for the witness and the keys ({self})."
-            fix = "Add &side=FOLDER to it: every replica names the same folder, and no backup has it."
-        elif not self.side.is_dir():
-            problem = f"There is no folder at {self.side}, for the witness and the keys."
+            fix = "Add &witness=FOLDER to it: every replica names the same folder, and no backup has it."
+        elif not self.folder.is_dir():
+            problem = f"There is no folder at {self.folder}, for the witness and the keys."
             fix = "Make it first, readable by the publisher's user alone."
         else:
-            return self.side
+            return self.folder
         raise InvalidJournal(problem, fix, path=str(self))
 
     @property
@@ -77,18 +77,16 @@ class PostgresPlace:
 
         An attacker who can write to it can turn the witness back, and a slot would be drawn twice (spec 10).
         """
-        folder = self.side_folder
+        folder = self.existing_folder
         mode = stat.S_IMODE(folder.stat().st_mode)
         if os.name == "posix" and mode & 0o077:
-            problem = (
-                f"Others can read or write the side folder {str(folder)!r}, where keys of events are: mode {mode:04o}."
-            )
+            problem = f"Others can read or write the witness folder {str(folder)!r}, where keys of events are: mode {mode:04o}."
             fix = "Take the rights of others away (chmod 700), or make a folder of its own in it."
             raise InvalidJournal(problem, fix, path=str(self))
         return folder
 
 
-JournalPlace = Path | PostgresPlace
+JournalAddress = Path | PostgresAddress
 """Path of a journal, or address of its database."""
 
 
@@ -97,7 +95,7 @@ def is_address(text: object) -> bool:
     return isinstance(text, (str, Path)) and _ADDRESS.match(str(text)) is not None
 
 
-def journal_place(named: str | Path | PostgresPlace, folder: Path | None = None) -> JournalPlace:
+def parse_address(named: str | Path | PostgresAddress, folder: Path | None = None) -> JournalAddress:
     """Return the place that is named by a path or an address on a command line or in a configuration file.
 
     Args:
@@ -107,7 +105,7 @@ def journal_place(named: str | Path | PostgresPlace, folder: Path | None = None)
     Raises:
         InvalidJournal: for an address that cannot be one.
     """
-    if isinstance(named, PostgresPlace):
+    if isinstance(named, PostgresAddress):
         return named
     folder = Path() if folder is None else folder
     if is_address(named):
@@ -117,10 +115,10 @@ def journal_place(named: str | Path | PostgresPlace, folder: Path | None = None)
     return folder / named
 
 
-def journal_file(place: str | JournalPlace, command: str) -> Path:
+def journal_file(place: str | JournalAddress, command: str) -> Path:
     """Return the file of a journal; refuse a database, for a command that needs a file."""
-    place = journal_place(place)
-    if isinstance(place, PostgresPlace):
+    place = parse_address(place)
+    if isinstance(place, PostgresAddress):
         raise InvalidJournal(
             f"`{command}` needs a journal in a file; this one is in a database ({place}).",
             "Copy and restore the database with its own tools, such as pg_basebackup; then publish with --released-through "
@@ -130,15 +128,15 @@ def journal_file(place: str | JournalPlace, command: str) -> Path:
     return place
 
 
-def file_beside(place: JournalPlace, name: str) -> Path:
-    """Return a file with another ending beside a journal's file, or in the side folder of its database."""
+def file_beside(place: JournalAddress, name: str) -> Path:
+    """Return a file with another ending beside a journal's file, or in the witness folder of its database."""
     if isinstance(place, Path):
         return place.with_name(f"{place.name}.{name}")
-    return place.side_folder / f"{place.schema}.{name}"
+    return place.existing_folder / f"{place.schema}.{name}"
 
 
 @contextmanager
-def psycopg_needed(place: PostgresPlace) -> Iterator[None]:
+def psycopg_needed(place: PostgresAddress) -> Iterator[None]:
     """Refuse a Python without psycopg, which journals in files do without; around imports."""
     try:
         yield
@@ -147,7 +145,7 @@ def psycopg_needed(place: PostgresPlace) -> Iterator[None]:
         raise InvalidJournal(problem, fix, path=str(place)) from None
 
 
-def _parse(text: str, folder: Path) -> PostgresPlace:
+def _parse(text: str, folder: Path) -> PostgresAddress:
     text = _ADDRESS.sub("postgresql://", text, count=1)  # a path library may have taken one of the slashes
     try:
         parts = urlsplit(text)
@@ -158,10 +156,10 @@ def _parse(text: str, folder: Path) -> PostgresPlace:
         raise _unreadable() from None
     if "@" in parts.path or parts.fragment:  # a password with a sign in it that has to be escaped
         raise _unreadable()
-    own = {"schema": "wevent", "side": "", "lease": ""}
+    own = {"schema": "wevent", "witness": "", "lease": ""}
     own.update((key, value) for key, value in given if key in own)
     rest = urlencode([(key, value) for key, value in given if key not in own], quote_via=quote)
-    schema, side = own["schema"], own["side"]
+    schema, witness = own["schema"], own["witness"]
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         problem = f"{schema!r} is no schema= of a journal."
         fix = "Take small letters, digits and underscores, at most 48, and not pg_…"
@@ -174,10 +172,10 @@ def _parse(text: str, folder: Path) -> PostgresPlace:
         problem = f"{own['lease']!r} is no lease= of 1 to 3600 seconds."
         raise InvalidJournal(problem, "Leave it out for 10 seconds.", path=None)
     conninfo = urlunsplit((parts.scheme, parts.netloc, parts.path, rest, ""))
-    return PostgresPlace(conninfo, schema, folder / Path(side).expanduser() if side else None, lease_s)
+    return PostgresAddress(conninfo, schema, folder / Path(witness).expanduser() if witness else None, lease_s)
 
 
 def _unreadable() -> InvalidJournal:
     """Return the error for an address that is none; it may hold a password, and is not shown."""
-    fix = "Write postgresql://host/database?schema=NAME&side=FOLDER."
+    fix = "Write postgresql://host/database?schema=NAME&witness=FOLDER."
     return InvalidJournal("The address of a database cannot be read.", fix, path=None)
