@@ -18,16 +18,16 @@ import numpy as np
 from benchmarks import hard_streams, held_back_streams, memoryless_streams, report
 from benchmarks.accuracy import real_stream
 from wevent import Population, Requirement
-from wevent.experiments.choices import Choice
-from wevent.experiments.peers import PEERS
+from wevent.experiments.baselines import BASELINES
+from wevent.experiments.mechanism_specs import MechanismSpec
 from wevent.experiments.scores import Scores, SlotErrors, score
-from wevent.experiments.trial import Trial, publish, publish_peer
+from wevent.experiments.trial import Trial, publish, run_baseline
 from wevent.noise import SeededNoise
 
-OURS = Choice.parse("pft")
+OURS = MechanismSpec.parse("pft")
 """With its default options, whatever they are."""
 CLASSIC = ("bd", "ba", "pbd", "pba", "uniform", "sample", "pbu")
-RIVALS = (*CLASSIC, *PEERS)
+RIVALS = (*CLASSIC, *BASELINES)
 TUNED, HELD_BACK = range(100, 110), range(300, 310)
 """Seeds. Constants of `pft` were chosen on the first ones and the streams that go with them."""
 REPEATS = 4
@@ -90,10 +90,10 @@ def errors(case: Case) -> dict[str, Scores]:
     for repeat, trial in enumerate(case.trials()):
         for number, label in enumerate((OURS.label, *RIVALS)):
             noise = [seed, number, repeat]
-            if label in PEERS:
-                published = publish_peer(PEERS[label], trial, noise)
+            if label in BASELINES:
+                published = run_baseline(BASELINES[label], trial, noise)
             else:
-                published = publish(Choice.parse(label), trial, SeededNoise(noise))
+                published = publish(MechanismSpec.parse(label), trial, SeededNoise(noise))
             errors = SlotErrors.of(published.releases, trial.truth)
             found.setdefault(label, []).append(score(published, trial, errors))
     return {label: Scores.joined(parts) for label, parts in found.items()}

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import hard_streams, memoryless_streams, report
-from benchmarks.uncorrected_peers import UNCORRECTED, spent
+from benchmarks.uncorrected_baselines import UNCORRECTED, spent
 from wevent import Requirement
-from wevent.experiments.peers import PEERS, PeerAccountant, PeerNoise
+from wevent.experiments.baselines import BASELINES, BaselineAccountant, BaselineNoise
 
 SEEDS = range(100, 102)
 WINDOWS = (20, 40, 120)
@@ -30,11 +30,11 @@ def streams(seed: int) -> Iterator[Any]:
 
 def corrected(label: str, truth: Any, requirement: Requirement, seed: int) -> float:
     """The most that a window loses to the peer as `wevent compare` runs it, as a part of its epsilon."""
-    accountant = PeerAccountant(requirement)
-    run = PEERS[label].start(truth.shape[1], accountant, PeerNoise([seed]))
+    accountant = BaselineAccountant(requirement)
+    run = BASELINES[label].start(truth.shape[1], accountant, BaselineNoise([seed]))
     for counts in truth:
         run.step(counts)
-    return accountant.spending.worst_window(requirement.window) / requirement.nano
+    return accountant.worst_window(requirement.window) / requirement.nano
 
 
 def main() -> None:

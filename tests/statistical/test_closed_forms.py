@@ -5,7 +5,7 @@ import pytest
 
 from wevent import Population, Requirement
 from wevent.experiments import metrics
-from wevent.experiments.choices import Choice
+from wevent.experiments.mechanism_specs import MechanismSpec
 from wevent.experiments.trial import Trial, publish
 from wevent.noise import SeededNoise
 
@@ -18,7 +18,7 @@ def constant(window, epsilon, *, slots=8_000):
 
 
 def run(label, trial):
-    published = publish(Choice.parse(label), trial, SeededNoise([1]))
+    published = publish(MechanismSpec.parse(label), trial, SeededNoise([1]))
     return published, metrics.squared_errors(published.releases, trial.truth)
 
 

@@ -137,31 +137,19 @@ ROSTERS: dict[str, Case] = {
     "no k": (lambda: roster().count(["a"], ["x"], ["x"], max_cells_per_user=0), InvalidOption),
 }
 EXPERIMENTS: dict[str, Case] = {
-    "a number as a stream": (lambda: compare(7), InvalidOption),  # type: ignore[arg-type]
-    "no stream": (lambda: compare(None), InvalidOption),  # type: ignore[arg-type]
     "a stream that is none": (lambda: compare("sim"), InvalidOption),
-    "a number as mechanisms": (lambda: compare("sin", 7), InvalidOption),  # type: ignore[arg-type]
-    "numbers as mechanisms": (lambda: compare("sin", [7]), InvalidOption),  # type: ignore[list-item]
     "no repeats": (lambda: compare("sin", ["uniform"], repeats=0), InvalidOption),
     "repeats in words": (lambda: compare("sin", ["uniform"], repeats="2"), InvalidOption),  # type: ignore[arg-type]
     "a negative seed": (lambda: compare("sin", ["uniform"], seed=-1), InvalidOption),
     "no seed": (lambda: compare("sin", ["uniform"], seed=None), InvalidOption),  # type: ignore[arg-type]
     "no processes": (lambda: compare("sin", ["uniform"], processes=0), InvalidOption),
     "fewer than no slots": (lambda: compare("sin", ["uniform"], timed_slots=-1), InvalidOption),
-    "options in words": (lambda: compare("sin", options="refund"), InvalidOption),  # type: ignore[arg-type]
-    "options in a list": (lambda: compare("sin", options=["refund"]), InvalidOption),  # type: ignore[arg-type]
-    "a word as an assigner": (lambda: compare("sin", assigner="equal"), InvalidOption),  # type: ignore[arg-type]
-    "nothing to call": (lambda: compare("sin", progress=None), InvalidOption),  # type: ignore[arg-type]
     "a plan for a dict": (lambda: plan({ONE: 3}), InvalidPopulation),  # type: ignore[arg-type]
     "a plan for nobody": (lambda: plan(Population({ONE: 0, Requirement(8, 1): 0})), InvalidPopulation),
-    "a plan on a number": (lambda: plan(PEOPLE, 7), InvalidOption),  # type: ignore[arg-type]
     "a plan without repeats": (lambda: plan(PEOPLE, repeats=0), InvalidOption),
-    "an assigner of a number": (lambda: Assigner(7), InvalidOption),  # type: ignore[arg-type]
     "an assigner of nothing": (lambda: Assigner("equal", [], []), InvalidOption),
     "an assigner of no kind": (lambda: compare("sin", ["uniform"], assigner=Assigner("equals")), InvalidOption),
     "a request for no slots": (lambda: open_stream(StreamRequest("sin", slots=0)), InvalidOption),
-    "a request by number": (lambda: open_stream(StreamRequest(7)), InvalidOption),  # type: ignore[arg-type]
-    "no request": (lambda: open_stream(None), InvalidOption),  # type: ignore[arg-type]
 }
 JOURNALS: dict[str, Case] = {
     "no journal": (lambda: wevent.open_journal(None), InvalidJournal),  # type: ignore[arg-type]

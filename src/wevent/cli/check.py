@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from wevent.cli.printing import new_table, print_table
 from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import option_values
 from wevent.experiments.datasets.synthetic import Daily
+from wevent.experiments.formatting import short
 from wevent.experiments.planning import expect, population_warnings
-from wevent.experiments.wording import short
 from wevent.journal.terms import Terms
 from wevent.publishing.configuration import PUBLISHING
 from wevent.publishing.dry_run import DryRun, dry_run
@@ -154,12 +155,12 @@ def _expected(found: DryRun) -> dict[str, Any] | None:
     per_day = 24.0 if found.settings.slot_column else max(1.0, _DAY_US / found.clock.length_us)
     options = option_values(found.terms)
     stream = Daily(population.users, slots, cells, per_day)
-    row = expect(population, stream, options.pop("mechanism"), options)
+    scores = expect(population, stream, options.pop("mechanism"), options)
     return {
         "mechanism": found.terms.mechanism,
-        "typical_error": row.typical_error.mean,
+        "typical_error": math.sqrt(scores.amre.mean()),
         "stream": f"invented: a daily rhythm, half of the people present, {slots} slots",
-        "fresh_share": float(row.scores.fresh.mean()) / slots,
+        "fresh_share": float(scores.fresh.mean()) / slots,
     }
 
 

@@ -21,11 +21,11 @@ from wevent.cli.setup import EVENTS, known_setup, registered
 from wevent.cli.simulation import DATA, VARIANT, runs_wanted, say_left_out, seconds, simulation_options
 from wevent.cli.words import parse_epsilons, parse_windows
 from wevent.experiments import Assigner, Compared, Comparison, StreamRequest, compare
-from wevent.experiments.assign import Registered
 from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import Stream
-from wevent.experiments.wording import short
+from wevent.experiments.formatting import short
+from wevent.experiments.requirement_sampling import Registered
 
 
 @click.command(
@@ -56,7 +56,7 @@ from wevent.experiments.wording import short
     help="Who asks for what: types (the paper's ten), equal, independent, ratio:R, csv:PATH (user,window,epsilon).  "
     "[default: the requirements file if there is one, else types]",
 )
-@simulation_options(peers=True)
+@simulation_options(baselines=True)
 @click.option("--ajsd", type=Word("raw", "normalised"), default="raw", show_default=True, help="Form of AJSD.")
 @click.option("--plot", type=PICTURE, help="Draw truth, releases and errors here.")
 @click.option("--per-slot", type=TABLE, help="Write the errors of every slot here: .parquet or .csv.")
@@ -70,7 +70,7 @@ def command(stream_name: str | None, **given: Any) -> None:
     Every run of a mechanism is made by the publisher itself, slot by slot: a slot takes about half a millisecond, with
     pft several times that, times slots, repeats and mechanisms. --jobs spreads the runs over processes.
 
-    Peers (spas, rescuedp, fast, pegasus, adapub) are other published mechanisms, corrected, with one budget for all: the
+    Baselines (spas, rescuedp, fast, pegasus, adapub) are other published mechanisms, corrected, with one budget for all: the
     strictest. They are there to compare with and never publish.
 
     \b
@@ -79,7 +79,7 @@ def command(stream_name: str | None, **given: Any) -> None:
     ajsd    Jensen-Shannon divergence, on raw counts as in the authors' code, or normalised
     mae     mean absolute error
     fresh   releases that were measured in their slot
-    ms/slot time of one slot of a real publisher with secure noise, one run, counting not included; none for peers
+    ms/slot time of one slot of a real publisher with secure noise, one run, counting not included; none for baselines
     window  the largest part of its epsilon that any class spent in any of its windows
     covered how often the truth lay within the stated 95 % interval
     """  # noqa: D301  click needs the backspace itself

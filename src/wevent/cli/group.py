@@ -36,7 +36,7 @@ _COMMANDS = {
     "backup": "Copy a journal while it is in use.",
     "restore": "Put a backup back in place of a journal that is damaged or lost.",
     "doctor": "Check that this machine can publish.",
-    "demo": "Publish a synthetic city stream with every mechanism and compare.",
+    "demo": "Compare all mechanisms on an invented city.",
     "init": "Write a commented example that can be published at once.",
     "mechanisms": "List the mechanisms.",
     "plan": "Say what error to expect before anything is deployed.",

@@ -66,18 +66,18 @@ class _MechanismNames(_Text):
     """Mechanisms, separated by commas.
 
     Args:
-        peers: whether those that can only be compared with are among them.
+        baselines: whether those that can only be compared with are among them.
     """
 
     name = "mechanisms"
 
-    def __init__(self, *, peers: bool = False) -> None:
-        self._peers = peers
+    def __init__(self, *, baselines: bool = False) -> None:
+        self._baselines = baselines
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, begun = incomplete.rpartition(",")
         items = MECHANISM.shell_complete(ctx, param, begun)
-        if self._peers:
+        if self._baselines:
             from wevent.publisher.catalogue import SIMULATED_ONLY
 
             items += [
@@ -117,7 +117,7 @@ class _Journal(_Place):
 
 MECHANISM = _MechanismName()
 MECHANISMS = _MechanismNames()
-CONTENDERS = _MechanismNames(peers=True)
+CANDIDATES = _MechanismNames(baselines=True)
 FILE = _FileName()
 JOURNAL = _Journal()
 STREAM = _FileName("city", "tlns", "sin", "log", "taxi", "foursquare", "daily", "file:")

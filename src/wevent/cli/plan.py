@@ -26,7 +26,7 @@ from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.forecast import describe
-from wevent.experiments.wording import change_and_interval, short
+from wevent.experiments.formatting import change_and_interval, short
 from wevent.settings.values import SECOND_US
 from wevent.streams.requirements_file import Requirements
 

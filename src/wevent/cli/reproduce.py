@@ -16,7 +16,7 @@ from wevent.cli.screen import remarks
 from wevent.cli.simulation import DATA, SEED, VARIANT
 from wevent.cli.words import parse_list
 from wevent.errors import InvalidOption
-from wevent.experiments.choices import choose
+from wevent.experiments.mechanism_specs import select
 from wevent.experiments.reproduce.campaign import FIGURES, QUICK, SETTINGS, STREAMS, Campaign
 from wevent.experiments.reproduce.claims import judge
 from wevent.experiments.reproduce.results import Results, open_streams, run
@@ -89,7 +89,7 @@ def _campaign(given: dict[str, Any]) -> Campaign:
         if given[name] is not None:
             campaign = replace(campaign, **{name: given[name]})
     if given["mechanisms"]:
-        chosen = tuple(choice.label for choice in choose(parse_list(given["mechanisms"])).taken)
+        chosen = tuple(spec.label for spec in select(parse_list(given["mechanisms"])).taken)
         campaign = replace(campaign, mechanisms=chosen)
     return campaign
 

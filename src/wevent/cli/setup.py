@@ -12,9 +12,9 @@ from wevent.cli.flags import INPUT_KEYS, chosen_config
 from wevent.core.requirements import Population, Requirement
 from wevent.core.settings import option_kinds
 from wevent.errors import InvalidOption
-from wevent.experiments.assign import Registered
 from wevent.experiments.datasets.configured import configured_stream
 from wevent.experiments.datasets.recorded import Recorded
+from wevent.experiments.requirement_sampling import Registered
 from wevent.publishing.configuration import load_settings, read_config
 from wevent.publishing.importing import read_wanted
 from wevent.settings import Settings

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from wevent.cli.flags import option_flags
-from wevent.cli.parameter_types import CONTENDERS, MECHANISMS, Word
+from wevent.cli.parameter_types import CANDIDATES, MECHANISMS, Word
 from wevent.cli.words import parse_list
 from wevent.core.settings import option_kinds
 from wevent.settings.values import SECOND_US, parse_length
@@ -42,16 +42,16 @@ _RUNS = (
 )
 
 
-def simulation_options(*, peers: bool = False) -> Callable[[Command], Command]:
+def simulation_options(*, baselines: bool = False) -> Callable[[Command], Command]:
     """The options of commands that run mechanisms: which, how often, and what a publisher can be told.
 
     Args:
-        peers: whether mechanisms that cannot publish may be named, too.
+        baselines: whether mechanisms that cannot publish may be named, too.
     """
-    also = "; also the peers: spas, rescuedp, fast, pegasus, adapub" if peers else ""
+    also = "; also the baselines: spas, rescuedp, fast, pegasus, adapub" if baselines else ""
     which = click.option(
         "--mechanisms",
-        type=CONTENDERS if peers else MECHANISMS,
+        type=CANDIDATES if baselines else MECHANISMS,
         default=None,
         help=f"Comma-separated; a word after a colon is an option of its own, as in bd:std or pbd:refund{also}.  "
         "[default: all that take the options]",

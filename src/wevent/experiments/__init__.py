@@ -3,11 +3,11 @@
 `compare` and `plan` are what `wevent compare` and `wevent plan` print.
 """
 
-from wevent.experiments.assign import Assigner
 from wevent.experiments.comparison import Compared, Comparison, compare
 from wevent.experiments.datasets import StreamRequest, open_stream
 from wevent.experiments.forecast import Expected, Forecast, Move
 from wevent.experiments.planning import plan
+from wevent.experiments.requirement_sampling import Assigner
 
 __all__ = [
     "Assigner",

@@ -4,39 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray
-from wevent.experiments.arguments import check_arguments, check_assigner, in_slots
-from wevent.experiments.assign import Assigner, Registered
-from wevent.experiments.choices import Choice
-from wevent.experiments.contenders import choose_contenders
+from wevent.errors import InvalidOption
 from wevent.experiments.datasets import StreamRequest, as_stream
 from wevent.experiments.datasets.stream import SlotTimes, Stream, times_of
+from wevent.experiments.formatting import is_higher, is_lower
 from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
-from wevent.experiments.processes import Finished, Job, Progress, Workers
+from wevent.experiments.mechanism_specs import MechanismSpec, options_in_slots, select
+from wevent.experiments.processes import Finished, Job, Progress, run_jobs
+from wevent.experiments.requirement_sampling import Assigner, Registered
 from wevent.experiments.scores import Scores
-from wevent.experiments.tables import as_columns
-from wevent.experiments.trial import TIMED_SLOTS, Assigned, Published, milliseconds_per_slot
-from wevent.experiments.wording import is_higher, is_lower
+from wevent.experiments.trial import TIMED_SLOTS, Assigned, Published, Trial, milliseconds_per_slot
 
 SlotColumns = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One mechanism's figures; `ms_per_slot` is NaN if the time was not taken, as for peers, which never publish."""
+    """One mechanism's figures; `ms_per_slot` is NaN if the time was not taken, as for baselines, which never publish."""
 
     stream: str
     mechanism: str
     scores: Scores
     ms_per_slot: float
     example: Published
-    """What was given out in the first repeat, for pictures."""
+    """The releases of the first repeat, for pictures."""
 
     @property
     def amre(self) -> Interval:
@@ -44,7 +42,7 @@ class Compared:
         return mean_interval(self.scores.amre.tolist())
 
     def to_dict(self, *, normalised: bool = False) -> dict[str, Any]:
-        """The figures in plain types; only `ms_per_slot` differs between two runs with the same seed."""
+        """Return the figures in plain types; only `ms_per_slot` differs between two runs with the same seed."""
         scores = self.scores
         divergence = scores.ajsd_normalised if normalised else scores.ajsd
         return {
@@ -75,15 +73,13 @@ class Comparison:
     times: SlotTimes
     """When the slots are, as far as the stream knows."""
     seed: int
-    secure: bool
-    """Whether noise was drawn as a real publisher does, not from the seed."""
     per_slot: SlotColumns
     """Errors by stream, mechanism, repeat and slot; empty unless asked for."""
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str]
     """Mechanisms that do not take the options, and why."""
 
     def to_dict(self, *, normalised: bool = False) -> dict[str, Any]:
-        """In plain types: every mechanism's figures, the best first, and what may be relied on.
+        """Return every mechanism's figures, the best first, and the findings in plain types.
 
         Args:
             normalised: whether the Jensen-Shannon divergence is of shares, not of raw counts as in the authors' code.
@@ -99,20 +95,20 @@ class Comparison:
         }
 
     def columns(self) -> dict[str, list[Any]]:
-        """A row per mechanism, the best first, as columns that pandas.DataFrame and polars.DataFrame both take."""
-        ends = ({"amre_low": row.amre.low, "amre_high": row.amre.high} for row in self.ranked)
-        return as_columns({**row.to_dict(), **end} for row, end in zip(self.ranked, ends, strict=True))
+        """Return a row per mechanism, the best first, as columns that pandas and polars take for a data frame."""
+        rows = [{**row.to_dict(), "amre_low": row.amre.low, "amre_high": row.amre.high} for row in self.ranked]
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
     def against_next(self, place: int) -> Interval | None:
-        """The error of the mechanism at this place divided by that of the next one; None for the last."""
+        """Return the error of the mechanism at this place divided by that of the next one; None for the last."""
         if place + 1 >= len(self.ranked):
             return None
         return ratio_interval(self.ranked[place].scores.amre.tolist(), self.ranked[place + 1].scores.amre.tolist())
 
     def findings(self) -> list[str]:
-        """Which differences are beyond noise, in sentences."""
+        """State the differences that are beyond noise, in sentences."""
         if len(self.ranked[0].scores.amre) < 2:
-            few = "One repeat says nothing about noise: compare 5 repeats or more to tell differences from chance."
+            few = "One repeat cannot tell differences from chance: compare 5 repeats or more."
             return [few, *self._by_relative_error()]
         sentences = []
         for place in range(len(self.ranked) - 1):
@@ -127,7 +123,7 @@ class Comparison:
         return [*sentences, *self._by_relative_error()]
 
     def _by_relative_error(self) -> list[str]:
-        """Small counts weigh as much as large ones there: the order may be another one."""
+        """Name the best by relative error, where small counts weigh as much as large ones, if it is another one."""
         first = self.ranked[0]
         best = min(self.ranked, key=lambda row: float(row.scores.mre.mean()))
         if best is first:
@@ -144,7 +140,6 @@ def compare(
     options: Mapping[str, Any] | None = None,
     repeats: int = 5,
     seed: int = 1,
-    secure: bool = False,
     processes: int = 1,
     timed_slots: int = TIMED_SLOTS,
     per_slot: bool = False,
@@ -152,21 +147,19 @@ def compare(
 ) -> Comparison:
     """Publish a stream whose truth is known with every mechanism, several times, and measure the errors.
 
-    Every run of a mechanism is made by `wevent.Publisher` itself; peers, other published mechanisms in a corrected form,
-    are simulated at the strictest requirement. It is a simulation: it sees the truth, and its noise is seeded, so what
-    comes out protects nobody.
+    Every run of a mechanism is made by `wevent.Publisher` itself; baselines, other published mechanisms in a corrected
+    form, are simulated at the strictest requirement. It is a simulation: it sees the truth, and its noise is seeded, so
+    the output protects nobody.
 
     Args:
         stream: a stream of `wevent.experiments.datasets`, a request for one, or its name, such as "sin" or
             "file:events.csv".
         mechanisms: one or several of `wevent.mechanisms()`, also with options of their own, such as "ba:std", "pbd:refund",
-            and of the peers spas, rescuedp, fast, pegasus, adapub; None for all that take the options.
+            and of the baselines spas, rescuedp, fast, pegasus, adapub; None for all that take the options.
         assigner: who asks for what; the paper's ten types if None.
         options: of `wevent.Publisher`, for all mechanisms, such as {"neighbours": "replace", "refund": True}.
         repeats: runs of each mechanism; repeat r has the same people and requirements for all of them.
         seed: the same seed gives the same figures, but for the time.
-        secure: draw noise as a real publisher does; then only people and requirements come from the seed, and there are
-            no peers.
         processes: how many run at once. More than one needs the usual guard of a main module (`if __name__ …`), and
             mechanisms that are built in or installed, not registered by the calling program.
         timed_slots: slots over which the time of a slot is taken, with secure noise and alone; 0 takes none.
@@ -180,58 +173,69 @@ def compare(
     >>> print(*(row.mechanism for row in comparison.ranked))
     pba uniform
     """
-    numbers = {"repeats": repeats, "seed": seed, "processes": processes, "timed_slots": timed_slots}
-    check_arguments(stream, options, progress, **numbers)
-    check_assigner(assigner)
+    check_counts(repeats=repeats, seed=seed, processes=processes, timed_slots=timed_slots)
     source = as_stream(stream, options)
-    options = in_slots(options, source)
-    choices = choose_contenders(mechanisms, options, secure=secure)
+    options = options_in_slots(options, source)
+    specs, left_out = select(mechanisms, options, baselines=True)
     draw = Assigned(assigner or Assigner(), seed)
-    jobs = [Job(draw, repeat, choice, seed, secure) for repeat in range(repeats) for choice in choices.taken]
-    timed = [choice for choice in choices.taken if isinstance(choice, Choice)] if timed_slots else []
+    first = draw.trial(source, 0)
+    check_fit(specs, first)
+    jobs = [Job(0, repeat, spec) for repeat in range(repeats) for spec in specs]
+    timed = [spec for spec in specs if isinstance(spec, MechanismSpec)] if timed_slots else []
     total = len(jobs) + len(timed)
-    with Workers(source, processes) as workers:
-        first = workers.first_trial(draw, choices.taken)
-        finished = list(workers.run(jobs, progress, total=total))
+    finished = run_jobs(source, [draw], jobs, seed=seed, processes=processes, progress=progress, total=total)
     speeds: dict[str, float] = {}
-    for number, choice in enumerate(timed):
-        progress(f"{choice.label}, time", len(jobs) + number, total)
-        speeds[choice.label] = milliseconds_per_slot(choice, first, slots=timed_slots)
-    labels = [choice.label for choice in choices.taken]
-    compared = [_compared(source.name, label, finished, speeds.get(label, math.nan)) for label in labels]
+    for number, spec in enumerate(timed):
+        progress(f"{spec.label}, time", len(jobs) + number, total)
+        speeds[spec.label] = milliseconds_per_slot(spec, first, slots=timed_slots)
+    compared = [_compared(source.name, spec.label, finished, speeds.get(spec.label, math.nan)) for spec in specs]
     compared.sort(key=lambda row: float(row.scores.amre.mean()))
-    columns = _slot_columns(source.name, finished) if per_slot else {}
+    columns: SlotColumns = {}
+    if per_slot:
+        parts = [_slots_of(source.name, result) for result in finished]
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return Comparison(
-        tuple(compared),
-        first.truth,
-        source.cells,
-        first.population.users,
-        times_of(source),
-        seed,
-        secure,
-        columns,
-        choices.left_out,
+        tuple(compared), first.truth, source.cells, first.population.users, times_of(source), seed, columns, left_out
     )
 
 
+def check_counts(**numbers: object) -> None:
+    """Check whole numbers; seed and timed_slots may be 0, others are at least 1.
+
+    Raises:
+        InvalidOption: naming the argument.
+    """
+    for name, value in numbers.items():
+        least = 0 if name in ("seed", "timed_slots") else 1
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+            raise InvalidOption(
+                f"{name} must be a whole number, at least {least}.", "Correct it.", option=name, value=value
+            )
+
+
+def check_fit(specs: Sequence[object], trial: Trial) -> None:
+    """Build every mechanism for these people before anything runs.
+
+    Raises:
+        InvalidOption: for options that do not fit these people or cells.
+    """
+    for spec in specs:
+        if isinstance(spec, MechanismSpec):
+            spec.publisher(trial.population, trial.cells, None)
+
+
 def _compared(stream: str, label: str, finished: Sequence[Finished], speed: float) -> Compared:
-    own = [result for result in finished if result.job.choice.label == label]
+    own = [result for result in finished if result.job.spec.label == label]
     example = own[0].example
-    assert example is not None
+    assert example is not None, "of the first repeat"
     return Compared(stream, label, Scores.joined([result.scores for result in own]), speed, example)
-
-
-def _slot_columns(stream: str, finished: Sequence[Finished]) -> SlotColumns:
-    """One row per mechanism, repeat and slot."""
-    parts = [_slots_of(stream, result) for result in finished]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _slots_of(stream: str, result: Finished) -> SlotColumns:
     slots = len(result.fresh)
     return {
         "stream": np.full(slots, stream, dtype=object),
-        "mechanism": np.full(slots, result.job.choice.label, dtype=object),
+        "mechanism": np.full(slots, result.job.spec.label, dtype=object),
         "repeat": np.full(slots, result.job.repeat + 1),
         "slot": np.arange(1, slots + 1),
         "fresh": result.fresh,

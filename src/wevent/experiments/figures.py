@@ -9,8 +9,8 @@ import numpy as np
 
 from wevent.experiments.comparison import Comparison
 from wevent.experiments.forecast import Forecast, Move, describe
+from wevent.experiments.formatting import change, change_and_interval, is_higher, is_lower, short, spoken
 from wevent.experiments.intervals import Interval
-from wevent.experiments.wording import change, change_and_interval, is_higher, is_lower, short, spoken
 from wevent.plotting.annotations import (
     Dot,
     Ending,
@@ -29,27 +29,8 @@ _NEXT = 2  # mechanisms in grey behind the best one
 _STRETCH = 168  # slots of a comparison that are shown: more would be a thicket
 
 
-def draw_city(comparison: Comparison, path: Path) -> None:
-    """Truth against the releases of the best mechanism, others in grey; a panel for each of the two busiest districts."""
-    busiest = np.argsort(comparison.truth.mean(axis=0))[::-1][:2].tolist()
-    best = comparison.ranked[0]
-    with picture(path, 2, 1, size=(9, 6.2), sharex=True) as (drawn, axes):
-        heading(
-            drawn,
-            f"{best.mechanism} publishes within {short(float(best.scores.mae.mean()))} users of the truth, on average",
-            f"Invented city, {_facts(comparison)}; one run with secure noise. The truth is never published.",
-            _band_note(comparison),
-        )
-        ends = []
-        for axis, cell in zip(axes[:, 0], busiest, strict=True):
-            axis.set_title(f"users in {comparison.cells[cell]}")
-            ends.append((axis, _draw_releases(axis, comparison, cell)))
-        time_axis(axes[1, 0], *comparison.times)
-        name_ends(drawn, ends)
-
-
 def draw_comparison(comparison: Comparison, path: Path) -> None:
-    """Above: truth and releases in the busiest cell; below: the error of every mechanism with its interval."""
+    """Draw truth and releases in the busiest cell, and below it the error of every mechanism with its interval."""
     cell = int(comparison.truth.mean(axis=0).argmax())
     rows = comparison.ranked
     repeats = len(rows[0].scores.amre)
@@ -61,7 +42,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
             drawn,
             _finding(comparison),
             f"{rows[0].stream}, {_facts(comparison)}, {repeats} {'repeats' if repeats > 1 else 'repeat'}, "
-            f"{_origin(comparison)}. A simulation: it sees the truth.",
+            f"seed {comparison.seed}. A simulation: it sees the truth.",
             _band_note(comparison),
         )
         slots = len(comparison.truth)
@@ -83,7 +64,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
 
 
 def draw_plan(forecast: Forecast, path: Path) -> None:
-    """Left: expected errors with intervals; right: what every move between levels would change, with its interval."""
+    """Draw expected errors with intervals, and beside them the change by every move between levels."""
     best = forecast.expected[0]
     repeats = len(best.scores.amre)
     height = 1.7 + max(0.27 * len(forecast.expected), 0.42 * len(forecast.moves), 1.2)
@@ -119,7 +100,7 @@ def draw_plan(forecast: Forecast, path: Path) -> None:
 
 
 def _draw_moves(axis: Any, forecast: Forecast) -> None:
-    """On a logarithmic axis of ratios, so that half and double lie equally far from no change."""
+    """Draw ratios on a logarithmic axis, so that half and double lie equally far from no change."""
     rows = []
     for move in forecast.moves:
         name = f"{_count(move.users, 'user')}: {describe(move.source)}\n→ {describe(move.target)}"
@@ -136,24 +117,14 @@ def _draw_moves(axis: Any, forecast: Forecast) -> None:
 
 
 def _ratio_ticks(reach: float) -> list[float]:
-    """Ratios to mark: evenly spread on the logarithmic axis, round, and the same on both sides of 1."""
-    for steps in (
-        (1.1, 1.2),
-        (1.25, 1.5),
-        (1.5, 2.0),
-        (2.0, 4.0),
-        (3.0, 10.0),
-        (10.0, 100.0),
-        (100.0, 1e4),
-        (1e3, 1e6),
-    ):
-        if steps[1] >= reach**0.6:
-            break
+    """Return round ratios, evenly spread on the logarithmic axis and the same on both sides of 1."""
+    pairs = ((1.1, 1.2), (1.25, 1.5), (1.5, 2.0), (2.0, 4.0), (3.0, 10.0), (10.0, 100.0), (100.0, 1e4), (1e3, 1e6))
+    steps = next((pair for pair in pairs if pair[1] >= reach**0.6), pairs[-1])
     return sorted([1.0, *(1 / step for step in steps if step <= reach), *(step for step in steps if step <= reach)])
 
 
 def _draw_releases(axis: Any, comparison: Comparison, cell: int, *, last: int | None = None) -> list[Ending]:
-    """The truth, the best mechanism in its colour with its band, the next ones in grey; names for their right ends."""
+    """Draw the truth, the best mechanism with its band and the next ones in grey; return names for their right ends."""
     seen = slice(-last if last else None, None)
     places = slot_places(len(comparison.truth), *comparison.times)[seen]
     truth = comparison.truth[seen, cell]
@@ -165,7 +136,9 @@ def _draw_releases(axis: Any, comparison: Comparison, cell: int, *, last: int | 
         endings.append(Ending(float(values[-1]), row.mechanism, GREY))
     look = look_of(best.mechanism)
     example = best.example
-    low, high = (np.where(example.honest, ends[:, cell], np.nan)[seen] for ends in (example.low, example.high))
+    low, high = (
+        np.where(example.has_valid_interval, ends[:, cell], np.nan)[seen] for ends in (example.low, example.high)
+    )
     axis.fill_between(places, low, high, step="post", color=look.colour, alpha=0.22, linewidth=0, zorder=3)
     axis.plot(places, truth, color=INK, linewidth=1.0, zorder=4)
     axis.step(places, example.releases[seen, cell], where="post", linewidth=1.5, color=look.colour, zorder=5)
@@ -179,13 +152,13 @@ def _band_note(comparison: Comparison) -> str:
     best = comparison.ranked[0]
     others = " and ".join(row.mechanism for row in comparison.ranked[1 : 1 + _NEXT])
     grey = f" In grey: {others}, next by error." if others else ""
-    if not best.example.honest.any():
+    if not best.example.has_valid_interval.any():
         return f"No band: {best.mechanism} states no interval for the true count.{grey}"
     return f"Band: the 95 % interval for the true count that {best.mechanism} states beside each value.{grey}"
 
 
 def _finding(comparison: Comparison) -> str:
-    """The best mechanism against the next, as the findings say it."""
+    """State the best mechanism against the next."""
     best, *others = comparison.ranked
     if not others:
         return f"{best.mechanism}: a typical error of {_users(best.amre.mean)}"
@@ -204,10 +177,6 @@ def _facts(comparison: Comparison) -> str:
     return f"{comparison.users:,} users, {_count(cells, 'cell')}, {slots:,} slots" + (
         "" if length is None else f" of {_length(length.total_seconds())}"
     )
-
-
-def _origin(comparison: Comparison) -> str:
-    return "secure noise" if comparison.secure else f"seed {comparison.seed}"
 
 
 def _length(seconds: float) -> str:

@@ -1,24 +1,23 @@
-"""What a plan says: expected errors, moves between levels, warnings, and advice in sentences."""
+"""The result of a plan: expected errors, moves between levels, warnings, and advice in sentences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from wevent.core.requirements import Population, Requirement
+from wevent.experiments.formatting import change_and_interval, is_higher, is_lower, short
 from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
 from wevent.experiments.scores import Scores
-from wevent.experiments.tables import as_columns
-from wevent.experiments.wording import change_and_interval, is_higher, is_lower, short
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What one mechanism would do."""
+    """The scores of one mechanism."""
 
     mechanism: str
     scores: Scores
@@ -30,7 +29,7 @@ class Expected:
         return Interval(*(float(np.sqrt(np.maximum(end, 0.0))) for end in squared))
 
     def to_dict(self) -> dict[str, Any]:
-        """In plain types."""
+        """Return it in plain types."""
         return {
             "mechanism": self.mechanism,
             "amre": float(self.scores.amre.mean()),
@@ -62,7 +61,7 @@ class Move:
         return is_higher(self.ratio)
 
     def to_dict(self) -> dict[str, Any]:
-        """In plain types."""
+        """Return it in plain types."""
         return {
             "from": {"window": self.source.window, "epsilon": self.source.epsilon},
             "to": {"window": self.target.window, "epsilon": self.target.epsilon},
@@ -73,7 +72,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What to expect of each mechanism, the best first; what moves would change; what to mind."""
+    """The mechanisms, the best first, moves between levels with the best one, and warnings."""
 
     population: Population
     expected: tuple[Expected, ...]
@@ -81,33 +80,33 @@ class Forecast:
     moves: tuple[Move, ...]
     warnings: tuple[str, ...]
     stream: str
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str]
     """Mechanisms that do not take the options, and why."""
-    seed: int = 1
+    seed: int
 
     def columns(self) -> dict[str, list[Any]]:
-        """A row per mechanism, the best first, as columns that pandas.DataFrame and polars.DataFrame both take."""
-        ends = ({"typical_low": row.typical_error.low, "typical_high": row.typical_error.high} for row in self.expected)
-        return as_columns({**row.to_dict(), **end} for row, end in zip(self.expected, ends, strict=True))
+        """Return a row per mechanism, the best first, as columns that pandas and polars take for a data frame."""
+        rows = [
+            {**row.to_dict(), "typical_low": row.typical_error.low, "typical_high": row.typical_error.high}
+            for row in self.expected
+        ]
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
     def move_columns(self) -> dict[str, list[Any]]:
-        """A row per move between levels: from where to where, how many users, and the squared error then against now."""
-        return as_columns(
-            {
-                "from_window": move.source.window,
-                "from_epsilon": move.source.epsilon,
-                "to_window": move.target.window,
-                "to_epsilon": move.target.epsilon,
-                "users": move.users,
-                "amre_ratio": move.ratio.mean,
-                "ratio_low": move.ratio.low,
-                "ratio_high": move.ratio.high,
-            }
-            for move in self.moves
-        )
+        """Return a row per move between levels, with the squared error after it against that before."""
+        return {
+            "from_window": [move.source.window for move in self.moves],
+            "from_epsilon": [move.source.epsilon for move in self.moves],
+            "to_window": [move.target.window for move in self.moves],
+            "to_epsilon": [move.target.epsilon for move in self.moves],
+            "users": [move.users for move in self.moves],
+            "amre_ratio": [move.ratio.mean for move in self.moves],
+            "ratio_low": [move.ratio.low for move in self.moves],
+            "ratio_high": [move.ratio.high for move in self.moves],
+        }
 
     def advice(self) -> list[str]:
-        """In sentences, each of which says what the figures of the tables say."""
+        """Return sentences for the figures of the tables."""
         best = self.expected[0]
         error = best.typical_error.mean
         share = error / self.mean_count if self.mean_count else float("inf")
@@ -126,7 +125,7 @@ class Forecast:
         return sentences
 
     def _against_the_second(self) -> list[str]:
-        """Said only if the first is not ahead beyond noise; what is typical of a repeat may differ from the mean."""
+        """Name the second mechanism if the first is not ahead beyond noise."""
         best, second = self.expected[0], self.expected[1]
         ratio = ratio_interval(best.scores.amre.tolist(), second.scores.amre.tolist())
         if is_higher(ratio):
@@ -152,7 +151,7 @@ class Forecast:
         return "None of the moves lowers the error beyond noise."
 
     def to_dict(self) -> dict[str, Any]:
-        """In plain types."""
+        """Return it in plain types."""
         return {
             "classes": [
                 {"window": level.window, "epsilon": level.epsilon, "users": size}
@@ -167,5 +166,5 @@ class Forecast:
 
 
 def describe(requirement: Requirement) -> str:
-    """Short: `ε 0.6 in 120 slots`."""
+    """Return `ε 0.6 in 120 slots`."""
     return f"ε {requirement.epsilon:g} in {requirement.window} slots"

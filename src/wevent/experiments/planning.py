@@ -1,4 +1,4 @@
-"""Before a deployment: what error to expect, and what it would be if people chose other levels."""
+"""Expected errors before a deployment, and how they change if users choose other levels."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from wevent.core.requirements import Population, Requirement
-from wevent.experiments.arguments import check_arguments, check_planned, in_slots
-from wevent.experiments.choices import Choice, choose
+from wevent.errors import InvalidPopulation
+from wevent.experiments.comparison import check_counts, check_fit
 from wevent.experiments.datasets import StreamRequest, as_stream
 from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.forecast import Expected, Forecast, Move, describe
 from wevent.experiments.intervals import ratio_interval
-from wevent.experiments.processes import Finished, Job, Progress, Workers
+from wevent.experiments.mechanism_specs import MechanismSpec, Spec, options_in_slots, select
+from wevent.experiments.processes import Finished, Job, Progress, run_jobs
 from wevent.experiments.scores import Scores
 from wevent.experiments.trial import Trial
 
@@ -33,7 +34,7 @@ class Planned:
     seed: int
 
     def trial(self, stream: Stream, repeat: int) -> Trial:
-        """As many users as planned."""
+        """Return as many users as planned, drawn from (seed, repeat)."""
         people = stream.resized(self.population.users, seed=[self.seed, repeat])
         rows = np.repeat(np.arange(len(self.population)), self.population.sizes)
         np.random.default_rng([self.seed, repeat, 3]).shuffle(rows)
@@ -59,8 +60,7 @@ def plan(
         population: the levels people will hold, and how many users each.
         stream: one that resembles yours: a stream of `wevent.experiments.datasets`, a request for one, or its name;
             None for an invented one with ten cells, slots of an hour and a daily rhythm.
-        mechanisms, options, repeats, seed, processes, progress: as of `wevent.experiments.compare`; mechanisms by name
-            or label, None for all that take the options.
+        mechanisms, options, repeats, seed, processes, progress: as of `wevent.experiments.compare`.
 
     Raises:
         InvalidPopulation: if nobody is in it.
@@ -70,40 +70,44 @@ def plan(
     >>> len(forecast.moves), forecast.warnings
     (3, ())
     """
-    check_planned(population)
-    check_arguments(
-        "daily" if stream is None else stream, options, progress, repeats=repeats, seed=seed, processes=processes
-    )
+    if not isinstance(population, Population) or not population.users:
+        raise InvalidPopulation("The planned population has no user.", "Give the number of users of each level.")
+    check_counts(repeats=repeats, seed=seed, processes=processes)
     daily = Daily(population.users, _SLOTS, _CELLS, _SLOTS_PER_DAY)
     source = daily if stream is None else as_stream(stream, options)
-    options = in_slots(options, source)
-    choices = choose(mechanisms, options)
+    specs, left_out = select(mechanisms, options_in_slots(options, source))
     everyone = Planned(population, seed)
+    check_fit(specs, everyone.trial(source, 0))
     shifts = _moved(population)
-    total = (len(choices.taken) + len(shifts)) * repeats
-    with Workers(source, processes) as workers:
-        workers.first_trial(everyone, choices.taken)
-        jobs = [Job(everyone, repeat, choice, seed) for repeat in range(repeats) for choice in choices.taken]
-        finished = list(workers.run(jobs, progress, total=total))
-        expected = sorted(_expectations(choices.taken, finished), key=lambda row: float(row.scores.amre.mean()))
-        best = next(choice for choice in choices.taken if choice.label == expected[0].mechanism)
-        moving = [Job(Planned(shift.population, seed), r, best, seed) for shift in shifts for r in range(repeats)]
-        moved = list(workers.run(moving, progress, done=len(jobs), total=total))
+    total = (len(specs) + len(shifts)) * repeats
+    jobs = [Job(0, repeat, spec) for repeat in range(repeats) for spec in specs]
+    finished = run_jobs(source, [everyone], jobs, seed=seed, processes=processes, progress=progress, total=total)
+    expected = sorted(_expectations(specs, finished), key=lambda row: float(row.scores.amre.mean()))
+    best = next(spec for spec in specs if spec.label == expected[0].mechanism)
+    moved = run_jobs(
+        source,
+        [Planned(shift.population, seed) for shift in shifts],
+        [Job(number, repeat, best) for number in range(len(shifts)) for repeat in range(repeats)],
+        seed=seed,
+        processes=processes,
+        progress=progress,
+        done=len(jobs),
+        total=total,
+    )
     before = expected[0].scores.amre.tolist()
     moves = []
     for number, shift in enumerate(shifts):
         own = moved[number * repeats : (number + 1) * repeats]
         after = Scores.joined([result.scores for result in own]).amre.tolist()
         moves.append(Move(shift.source, shift.target, shift.users, ratio_interval(after, before)))
-    mean_count = float(np.mean([result.mean_count for result in finished]))
     return Forecast(
         population,
         tuple(expected),
-        mean_count,
+        float(np.mean([result.mean_count for result in finished])),
         tuple(moves),
         population_warnings(population),
         source.name,
-        choices.left_out,
+        left_out,
         seed,
     )
 
@@ -116,28 +120,20 @@ def expect(
     *,
     repeats: int = 2,
     seed: int = 1,
-) -> Expected:
-    """What one mechanism would do on a stream that resembles yours: the first part of `plan`, in this process.
-
-    Args:
-        population: the levels that people hold, and how many users each.
-        stream: an invented one.
-        mechanism, options: as of `wevent.Publisher`.
-        repeats, seed: as of `plan`.
-    """
-    choice = Choice.parse(mechanism, options)
-    everyone = Planned(population, seed)
-    with Workers(stream, 1) as workers:
-        workers.first_trial(everyone, [choice])
-        jobs = [Job(everyone, repeat, choice, seed) for repeat in range(repeats)]
-        finished = list(workers.run(jobs, lambda label, done, total: None, total=repeats))
-    return _expectations([choice], finished)[0]
+) -> Scores:
+    """Return the scores of one mechanism on a stream like yours: the first part of `plan`, in this process."""
+    spec = MechanismSpec.parse(mechanism, options)
+    jobs = [Job(0, repeat, spec) for repeat in range(repeats)]
+    finished = run_jobs(
+        stream, [Planned(population, seed)], jobs, seed=seed, processes=1, progress=lambda *_: None, total=repeats
+    )
+    return Scores.joined([result.scores for result in finished])
 
 
-def _expectations(choices: Sequence[Choice], finished: Sequence[Finished]) -> list[Expected]:
-    scores: dict[str, list[Scores]] = {choice.label: [] for choice in choices}
+def _expectations(specs: Sequence[Spec], finished: Sequence[Finished]) -> list[Expected]:
+    scores: dict[str, list[Scores]] = {spec.label: [] for spec in specs}
     for result in finished:
-        scores[result.job.choice.label].append(result.scores)
+        scores[result.job.spec.label].append(result.scores)
     return [Expected(label, Scores.joined(parts)) for label, parts in scores.items()]
 
 
@@ -152,7 +148,7 @@ class _Shift:
 
 
 def _moved(population: Population) -> list[_Shift]:
-    """All of the most demanding class to the next one; a quarter of each to the least and to the most demanding one."""
+    """Move all of the most demanding class to the next one, and a quarter of each to the least and the most demanding."""
     sizes = {requirement: size for requirement, size in population.items() if size}
     by_demand = sorted(sizes, key=lambda level: (level.nano / level.window, level.nano))
     if len(by_demand) < 2:
@@ -171,7 +167,7 @@ def _moved(population: Population) -> list[_Shift]:
 
 
 def population_warnings(population: Population) -> tuple[str, ...]:
-    """What to mind about class sizes, which are public."""
+    """Warn of small classes, whose sizes are public, and of few users who set the budget of all."""
     found = []
     for requirement, size in population.items():
         if size == 1:

@@ -3,127 +3,97 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from typing import NamedTuple
 
 from wevent.core.arrays import BoolArray
-from wevent.experiments.contenders import Contender, PeerChoice
 from wevent.experiments.datasets.stream import Stream
+from wevent.experiments.mechanism_specs import Spec
 from wevent.experiments.scores import Scores, SlotErrors, score
-from wevent.experiments.trial import Draw, Published, Trial, noise_seed, publish, publish_peer
-from wevent.noise import SeededNoise
+from wevent.experiments.trial import Draw, Published, Trial, run_spec
 
 Progress = Callable[[str, int, int], object]
-"""Called with what runs now, how many runs are done, and how many there are."""
+"""Called with the label of the next run, the number of finished runs and of all runs."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """One mechanism over the people of one repeat; `secure` draws noise as a real publisher does, not from the seed."""
+class Job(NamedTuple):
+    """One mechanism over the people of one repeat: `draw` is the number of their draw."""
 
-    draw: Draw
+    draw: int
     repeat: int
-    choice: Contender
-    seed: int
-    secure: bool = False
+    spec: Spec
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What came of a job: all that is needed of it afterwards."""
+    """The result of a job; the releases of the first repeat only, for pictures. `mean_count` is per slot and cell."""
 
     job: Job
     scores: Scores
     errors: SlotErrors
     fresh: BoolArray
     example: Published | None
-    """What was given out in the first repeat, for pictures; None of others."""
     mean_count: float
-    """Users per slot and cell."""
 
 
-class Workers:
-    """Runs jobs on one stream, each with the publisher itself, or with a peer.
-
-    Args:
-        stream: what is published.
-        processes: how many; 1 stays in this process.
-    """
-
-    def __init__(self, stream: Stream, processes: int = 1) -> None:
-        self._own = _Worker(stream)
-        self._pool = (
-            None
-            if processes == 1
-            else ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _settle_in, (stream,))
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=error is None, cancel_futures=True)
-
-    def first_trial(self, draw: Draw, choices: Sequence[Contender]) -> Trial:
-        """The people of the first repeat, once every mechanism could be built for them.
-
-        Raises:
-            InvalidOption: for options that do not fit these people or cells; nothing has run yet.
-        """
-        trial = self._own.trial(draw, 0)
-        for choice in choices:
-            if not isinstance(choice, PeerChoice):
-                choice.publisher(trial.population, trial.cells, None)
-        return trial
-
-    def run(self, jobs: Sequence[Job], progress: Progress, *, done: int = 0, total: int) -> Iterator[Finished]:
-        """All of them, in their order; `done` runs of `total` were made before."""
-        results = iter(map(self._own.run, jobs) if self._pool is None else self._pool.map(_run, jobs))
+def run_jobs(
+    stream: Stream,
+    draws: Sequence[Draw],
+    jobs: Sequence[Job],
+    *,
+    seed: int,
+    processes: int,
+    progress: Progress,
+    done: int = 0,
+    total: int,
+) -> list[Finished]:
+    """Run all jobs, in their order; `done` runs of `total` were made before."""
+    results = []
+    worker = _Worker(stream, draws, seed)
+    pool = (
+        ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (worker,))
+        if processes > 1
+        else None
+    )
+    try:
+        running = iter(map(worker.run, jobs) if pool is None else pool.map(_run, jobs))
         for number, job in enumerate(jobs):
-            progress(job.choice.label, done + number, total)
-            yield next(results)
+            progress(job.spec.label, done + number, total)
+            results.append(next(running))
+    finally:
+        if pool is not None:
+            pool.shutdown(wait=len(results) == len(jobs), cancel_futures=True)
+    return results
 
 
 class _Worker:
-    """Where jobs run: a stream, and the people of the last job, who are often those of the next one too."""
+    """Runs jobs on a stream, and keeps the people of the last one, who are often those of the next one too."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._last: tuple[Draw, int, Trial] | None = None
-
-    def trial(self, draw: Draw, repeat: int) -> Trial:
-        if self._last is None or self._last[:2] != (draw, repeat):
-            self._last = draw, repeat, draw.trial(self._stream, repeat)
-        return self._last[2]
+    def __init__(self, stream: Stream, draws: Sequence[Draw], seed: int) -> None:
+        self._stream, self._draws, self._seed = stream, draws, seed
+        self._last: tuple[tuple[int, int], Trial] | None = None
 
     def run(self, job: Job) -> Finished:
-        trial = self.trial(job.draw, job.repeat)
-        published = _published(job, trial)
+        place = job.draw, job.repeat
+        if self._last is None or self._last[0] != place:
+            self._last = place, self._draws[job.draw].trial(self._stream, job.repeat)
+        trial = self._last[1]
+        published = run_spec(job.spec, trial, self._seed, job.repeat)
         errors = SlotErrors.of(published.releases, trial.truth)
-        scores = score(published, trial, errors)
         example = published if job.repeat == 0 else None
-        return Finished(job, scores, errors, published.fresh, example, float(trial.truth.mean()))
-
-
-def _published(job: Job, trial: Trial) -> Published:
-    seed = noise_seed(job.choice, job.seed, 0, job.repeat)
-    if isinstance(job.choice, PeerChoice):
-        return publish_peer(job.choice.peer, trial, seed)
-    return publish(job.choice, trial, None if job.secure else SeededNoise(seed))
+        return Finished(
+            job, score(published, trial, errors), errors, published.fresh, example, float(trial.truth.mean())
+        )
 
 
 _worker: _Worker | None = None  # of a worker process
 
 
-def _settle_in(stream: Stream) -> None:
+def _begin(worker: _Worker) -> None:
     global _worker
-    _worker = _Worker(stream)
+    _worker = worker
 
 
 def _run(job: Job) -> Finished:

@@ -1,4 +1,4 @@
-"""How well releases did: errors of every slot, and one figure per repeat."""
+"""Errors of every slot, and one figure per repeat."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from wevent.core.arrays import BoolArray, FloatArray
+from wevent.core.arrays import FloatArray
 from wevent.experiments import metrics
 from wevent.experiments.trial import Published, Trial
 
 
 @dataclass(frozen=True)
 class SlotErrors:
-    """The errors of every slot; one column per repeat where several are scored together."""
+    """The errors of every slot; see `wevent.experiments.metrics`."""
 
     squared_error: FloatArray
     absolute_error: FloatArray
@@ -24,7 +24,7 @@ class SlotErrors:
 
     @classmethod
     def of(cls, releases: FloatArray, truth: FloatArray) -> SlotErrors:
-        """Compare with the truth; both are slots × … × cells."""
+        """Compare releases with the truth; both are slots × cells."""
         return cls(
             metrics.squared_errors(releases, truth),
             metrics.absolute_errors(releases, truth),
@@ -36,7 +36,7 @@ class SlotErrors:
 
 @dataclass(frozen=True)
 class Scores:
-    """One figure per repeat; see `wevent.experiments.metrics`."""
+    """Means over slots, the number of measured slots, the worst window and the coverage: one figure per repeat each."""
 
     amre: FloatArray
     ajsd: FloatArray
@@ -48,29 +48,22 @@ class Scores:
     coverage: FloatArray
 
     @classmethod
-    def of(cls, errors: SlotErrors, fresh: BoolArray, shares: Sequence[float], covered: Sequence[float]) -> Scores:
-        """Means over slots; `shares` and `covered` have one entry per repeat."""
-        filled = ~np.isnan(errors.relative_error)
-        relative = np.where(filled, errors.relative_error, 0.0).sum(axis=0) / np.maximum(filled.sum(axis=0), 1)
-        columns = (
-            errors.squared_error.mean(axis=0),
-            errors.jensen_shannon.mean(axis=0),
-            errors.jensen_shannon_normalised.mean(axis=0),
-            relative,
-            errors.absolute_error.mean(axis=0),
-            fresh.sum(axis=0).astype(np.float64),
-            shares,
-            covered,
-        )
-        return cls(*(np.atleast_1d(column) for column in columns))
-
-    @classmethod
     def joined(cls, parts: Sequence[Scores]) -> Scores:
-        """The repeats of several parts."""
+        """Return the repeats of several parts."""
         return cls(*(np.concatenate([getattr(part, figure.name) for part in parts]) for figure in fields(cls)))
 
 
 def score(published: Published, trial: Trial, errors: SlotErrors) -> Scores:
-    """The figures of a single repeat."""
-    covered = metrics.coverage(trial.truth, published.low, published.high)
-    return Scores.of(errors, published.fresh, [published.worst_window_share], [covered])
+    """Return the figures of one repeat."""
+    filled = errors.relative_error[~np.isnan(errors.relative_error)]  # an empty slot has no relative error
+    figures = (
+        errors.squared_error.mean(),
+        errors.jensen_shannon.mean(),
+        errors.jensen_shannon_normalised.mean(),
+        filled.sum() / max(len(filled), 1),
+        errors.absolute_error.mean(),
+        published.fresh.sum(),
+        published.worst_window_share,
+        metrics.coverage(trial.truth, published.low, published.high),
+    )
+    return Scores(*(np.array([figure], dtype=np.float64) for figure in figures))

@@ -1,4 +1,4 @@
-"""One repeat of an experiment: its people, and the publisher itself over all their slots."""
+"""One repeat of an experiment: its people, and a mechanism over all their slots."""
 
 from __future__ import annotations
 
@@ -12,34 +12,29 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from wevent.core.arrays import BoolArray, FloatArray, IntArray
+from wevent.core.arrays import BoolArray, FloatArray
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population, Requirement
 from wevent.experiments import metrics
-from wevent.experiments.assign import Assigner, Registered
-from wevent.experiments.choices import Choice
-from wevent.experiments.contenders import Contender
+from wevent.experiments.baselines import Baseline, BaselineAccountant, BaselineNoise
 from wevent.experiments.datasets.stream import Stream
-from wevent.experiments.peers import Peer, PeerAccountant, PeerNoise
+from wevent.experiments.mechanism_specs import BaselineSpec, MechanismSpec, Spec
+from wevent.experiments.requirement_sampling import Assigner, Registered
+from wevent.noise import SeededNoise
 
 TIMED_SLOTS = 200
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The people of one repeat.
-
-    Attributes:
-        population: their classes.
-        counts: users per slot, class and cell.
-    """
+    """The people of one repeat: their classes, and users per slot, class and cell."""
 
     population: Population
     counts: npt.NDArray[np.int32]
 
     @property
     def cells(self) -> int:
-        """d."""
+        """The number of cells."""
         return int(self.counts.shape[2])
 
     @cached_property
@@ -50,10 +45,10 @@ class Trial:
 
 
 class Draw(Protocol):
-    """How a repeat gets its people: the same ones for every mechanism, so that differences can be taken in pairs."""
+    """The people of every repeat: the same ones for every mechanism, so that differences can be taken in pairs."""
 
     def trial(self, stream: Stream, repeat: int) -> Trial:
-        """The people of repeat 0, 1, …"""
+        """Return the people of repeat 0, 1, …"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ class Assigned:
     seed: int
 
     def trial(self, stream: Stream, repeat: int) -> Trial:
-        """People (if the stream is invented) and requirements are drawn from (seed, repeat)."""
+        """Draw people (if the stream is invented) and requirements from (seed, repeat)."""
         assignment = self.assigner.assign(stream.user_labels, seed=[self.seed, repeat])
         counts = stream.count(assignment.rows, len(assignment.population), seed=[self.seed, repeat])
         return Trial(assignment.population, counts)
@@ -72,29 +67,35 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Published:
-    """What a publisher gave out over all slots.
+    """The releases of all slots.
 
     Attributes:
         releases: published value per slot and cell.
         low, high: the stated 95 % interval per slot and cell; NaN where none is stated.
         fresh: whether a slot was measured anew.
-        charges: nano-epsilons per slot and class; None of a peer, whose tests are paid by the run, not by the slot.
         worst_window_share: the largest part of its epsilon that any class spent in any of its windows.
-        honest: whether a slot's interval is for the true count, not for the noise alone.
+        has_valid_interval: whether a slot's interval is for the true count, not for the noise alone.
     """
 
     releases: FloatArray
     low: FloatArray
     high: FloatArray
     fresh: BoolArray
-    charges: IntArray | None
     worst_window_share: float
-    honest: BoolArray
+    has_valid_interval: BoolArray
 
 
-def publish(choice: Choice, trial: Trial, noise: NoiseSource | None) -> Published:
+def run_spec(spec: Spec, trial: Trial, seed: int, repeat: int) -> Published:
+    """Run a mechanism or a baseline with seeded noise: every label and repeat has noise of its own."""
+    noise = [seed, zlib.crc32(spec.label.encode()), 0, repeat]
+    if isinstance(spec, BaselineSpec):
+        return run_baseline(spec.baseline, trial, noise)
+    return publish(spec, trial, SeededNoise(noise))
+
+
+def publish(spec: MechanismSpec, trial: Trial, noise: NoiseSource | None) -> Published:
     """Publish every slot with `wevent.Publisher`; secure noise for None."""
-    publisher = choice.publisher(trial.population, trial.cells, noise)
+    publisher = spec.publisher(trial.population, trial.cells, noise)
     releases = [publisher.step(counts) for counts in trial.counts.astype(np.int64)]
     low, high = np.full((2, *trial.truth.shape), np.nan)
     for slot, release in enumerate(releases):
@@ -107,18 +108,17 @@ def publish(choice: Choice, trial: Trial, noise: NoiseSource | None) -> Publishe
         low,
         high,
         np.array([release.fresh for release in releases], dtype=np.bool_),
-        charges,
         metrics.worst_window_share(charges, trial.population),
         np.array([release.honest for release in releases], dtype=np.bool_),
     )
 
 
-def publish_peer(peer: Peer, trial: Trial, seed: Sequence[int]) -> Published:
-    """Simulate every slot with a peer, at the strictest requirement for all."""
+def run_baseline(baseline: Baseline, trial: Trial, seed: Sequence[int]) -> Published:
+    """Simulate every slot with a baseline, at the strictest requirement for all."""
     classes = trial.population.classes
     strictest = Requirement.from_nano(max(level.window for level in classes), min(level.nano for level in classes))
-    accountant = PeerAccountant(strictest)
-    run = peer.start(trial.cells, accountant, PeerNoise(seed))
+    accountant = BaselineAccountant(strictest)
+    run = baseline.start(trial.cells, accountant, BaselineNoise(seed))
     steps = [run.step(counts) for counts in trial.counts.sum(axis=1, dtype=np.int64)]
     nothing = np.full(trial.truth.shape, np.nan)
     return Published(
@@ -126,20 +126,14 @@ def publish_peer(peer: Peer, trial: Trial, seed: Sequence[int]) -> Published:
         nothing,
         nothing,
         np.array([fresh for _, fresh in steps], dtype=np.bool_),
-        None,
-        max(accountant.spending.worst_window(level.window) / level.nano for level in classes),
+        max(accountant.worst_window(level.window) / level.nano for level in classes),
         np.zeros(len(steps), dtype=np.bool_),
     )
 
 
-def noise_seed(choice: Contender, seed: int, *place: int) -> Sequence[int]:
-    """Every mechanism and repeat has noise of its own."""
-    return [seed, zlib.crc32(choice.label.encode()), *place]
-
-
-def milliseconds_per_slot(choice: Choice, trial: Trial, *, slots: int = TIMED_SLOTS) -> float:
-    """The time a publisher with secure noise takes for a slot, counting not included; over the first `slots` slots."""
-    publisher = choice.publisher(trial.population, trial.cells, None)
+def milliseconds_per_slot(spec: MechanismSpec, trial: Trial, *, slots: int = TIMED_SLOTS) -> float:
+    """Return the time a publisher with secure noise takes for a slot, counting not included."""
+    publisher = spec.publisher(trial.population, trial.cells, None)
     matrices = trial.counts[:slots].astype(np.int64)
     started = time.perf_counter()
     for matrix in matrices:

@@ -22,7 +22,7 @@ SIMULATED_ONLY: Mapping[str, str] = MappingProxyType(
         "adapub": "AdaPub, corrected: as PeGaSus, with a limit that follows the noisy counts",
     }
 )
-"""Peers and a line about each: other published mechanisms that `wevent compare` simulates (`wevent.experiments.peers`).
+"""Baselines with a line about each: mechanisms that `wevent compare` simulates (`wevent.experiments.baselines`).
 
 No publisher takes them: they are held by an accountant of their own, not by the ledger. The names are here to say so.
 """
@@ -36,7 +36,7 @@ def register(mechanism: Mechanism) -> None:
     A package can do the same without a call: an entry point in the group ``wevent.mechanisms`` naming a `Mechanism`.
 
     Raises:
-        InvalidOption: if a built-in mechanism or a peer has the name.
+        InvalidOption: if a built-in mechanism or a baseline has the name.
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidOption(
@@ -63,7 +63,7 @@ def find_mechanism(name: str) -> Mechanism:
     """The mechanism of that name.
 
     Raises:
-        UnknownMechanism: with the nearest name as a suggestion; for a peer, that it can be compared with only.
+        UnknownMechanism: with the nearest name as a suggestion; for a baseline, that it can be compared with only.
     """
     if isinstance(name, str) and name in BUILT_IN:
         return BUILT_IN[name]

@@ -192,6 +192,6 @@ def _with_json(group: click.Group, context: click.Context) -> set[str]:
 
 
 def test_json_is_plain_and_knows_no_nan() -> None:
-    printed = as_json(MechanismsAnswer(mechanisms={"own": "ε, 日本"}, peers={}))
+    printed = as_json(MechanismsAnswer(mechanisms={"own": "ε, 日本"}, baselines={}))
     assert printed.isascii()
-    assert json.loads(printed) == {"mechanisms": {"own": "ε, 日本"}, "peers": {}}
+    assert json.loads(printed) == {"mechanisms": {"own": "ε, 日本"}, "baselines": {}}

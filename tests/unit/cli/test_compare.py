@@ -84,7 +84,7 @@ def test_mechanisms_that_do_not_take_an_option_are_named():
     assert [row["mechanism"] for row in json.loads(result.stdout)["mechanisms"]] == ["pft"]
     shown = run("--threshold", "std", "--repeats", "1").stderr
     assert "Left out: pbd. Option threshold does not apply to pbd." in shown
-    assert "Left out: spas, rescuedp, fast, pegasus, adapub. Expected no options for a peer" in shown
+    assert "Left out: spas, rescuedp, fast, pegasus, adapub. A baseline takes no options" in shown
 
 
 def test_processes_change_nothing_but_the_time():
@@ -96,7 +96,7 @@ def test_processes_change_nothing_but_the_time():
 
 
 def test_one_repeat_claims_nothing():
-    assert "One repeat says nothing about noise" in run("--repeats", "1", "--mechanisms", "pbd,pba").stdout
+    assert "One repeat cannot tell differences from chance" in run("--repeats", "1", "--mechanisms", "pbd,pba").stdout
 
 
 @pytest.mark.parametrize("assign", ["equal", "independent", "ratio:0.5"])
@@ -137,7 +137,7 @@ def test_mistakes_end_in_one_sentence_and_exit_code_2(capsys):
         (["--mechanisms", "pdb"], "Did you mean"),
         (["--mechanisms", "pbd:std"], "threshold does not apply to pbd"),
         (["--mechanisms", "pgeasus"], "Did you mean 'pegasus'?"),
-        (["--mechanisms", "fast", "--refund"], "no options for a peer"),
+        (["--mechanisms", "fast", "--refund"], "takes no options"),
         (["--mechanisms", "pbd:sdt"], "For example bd:std"),
         (["--mechanisms", "lbu,pbd", "--refund"], "refund does not apply to lbu"),
         (["--max-cells-per-user", "3"], "at most 2"),

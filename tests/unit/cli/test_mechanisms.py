@@ -31,5 +31,5 @@ def test_json_is_an_object(capsys):
     assert run("--json") == 0
     assert json.loads(capsys.readouterr().out) == {
         "mechanisms": mechanisms(),
-        "peers": dict(SIMULATED_ONLY),
+        "baselines": dict(SIMULATED_ONLY),
     }

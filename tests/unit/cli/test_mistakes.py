@@ -224,7 +224,7 @@ BEFORE_PUBLISHING = {
         "and if wanted [levels.combined], not ['privacy']. Give both.",
         written("wevent.toml", NO_LENGTH.partition("[levels.window]")[0]),
     ),
-    "a plan for nobody": Mistake(("plan", "--class", "24:1.0=0"), "Expected a population with at least one user"),
+    "a plan for nobody": Mistake(("plan", "--class", "24:1.0=0"), "The planned population has no user."),
     "half a class": Mistake(("plan", "--class", "24"), "For example --class 120:0.6=7000 or --class High/Large=7000."),
     "no such stream": Mistake(("compare", "--stream", "cos"), "For data of your own write file:events.csv"),
     "no such file of a stream": Mistake(("compare", "--stream", "file:x.csv"), "Check the path after file:."),

@@ -8,9 +8,9 @@ import pytest
 
 from wevent import Population, Requirement
 from wevent.experiments import Expected, Forecast, Move
+from wevent.experiments.formatting import change_and_interval, short
 from wevent.experiments.intervals import ratio_interval
 from wevent.experiments.scores import Scores
-from wevent.experiments.wording import change_and_interval, short
 
 STRICT, LOOSE = Requirement(48, "0.5"), Requirement(24, "1")
 
@@ -26,7 +26,7 @@ def forecast(rows, moves=(), mean_count=637.0):
         (expected(name, amre) for name, amre in rows.items()), key=lambda row: float(row.scores.amre.mean())
     )
     population = Population({STRICT: 100, LOOSE: 900})
-    return Forecast(population, tuple(ranked), mean_count, tuple(moves), (), "daily")
+    return Forecast(population, tuple(ranked), mean_count, tuple(moves), (), "daily", {}, 1)
 
 
 def moves(*ratios, base=(100.0, 110.0, 90.0)):

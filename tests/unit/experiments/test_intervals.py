@@ -6,19 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from wevent.experiments.intervals import mean_interval, ratio_interval, t_quantile
-from wevent.experiments.wording import is_lower
-
-
-@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 9, 29, 30, 31, 60, 1000])
-def test_quantiles(degrees):
-    assert t_quantile(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-4)
+from wevent.experiments.formatting import is_lower
+from wevent.experiments.intervals import mean_interval, ratio_interval
 
 
 def test_a_mean_and_its_interval():
     values = [1.0, 2.0, 4.0]
     low, high = stats.t.interval(0.95, 2, loc=np.mean(values), scale=stats.sem(values))
-    assert mean_interval(values) == pytest.approx((np.mean(values), low, high), rel=1e-4)
+    assert mean_interval(values) == pytest.approx((np.mean(values), low, high), rel=1e-12)
     assert math.isnan(mean_interval([3.0]).low)
 
 

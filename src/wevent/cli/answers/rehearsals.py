@@ -205,8 +205,8 @@ class MechanismsAnswer(Answer):
 
     Attributes:
         mechanisms: those that can publish, name to description.
-        peers: those that `wevent compare` simulates and that cannot publish, name to description.
+        baselines: those that `wevent compare` simulates and that cannot publish, name to description.
     """
 
     mechanisms: dict[str, str]
-    peers: dict[str, str]
+    baselines: dict[str, str]

@@ -6,42 +6,6 @@ from wevent.cli.answers.answer import Answer, ClassOfUsers
 from wevent.cli.answers.people import RequirementAnswer
 
 
-class DemoRow(Answer):
-    """What one mechanism came to.
-
-    Attributes:
-        mechanism: its name.
-        mean_squared_error: per slot and district.
-        mean_absolute_error: per slot and district.
-        fresh: releases that were measured in their slot.
-        worst_window_share: the largest part of its epsilon that any class spent in any of its windows.
-    """
-
-    mechanism: str
-    mean_squared_error: float
-    mean_absolute_error: float
-    fresh: int
-    worst_window_share: float
-
-
-class DemoAnswer(Answer):
-    """`wevent demo --json`.
-
-    Attributes:
-        users: registered ones.
-        districts: cells.
-        slots: of five minutes.
-        mechanisms: smallest error first.
-        plot: the picture; null without matplotlib.
-    """
-
-    users: int
-    districts: int
-    slots: int
-    mechanisms: list[DemoRow]
-    plot: str | None
-
-
 class ComparedRow(Answer):
     """What one mechanism came to, over all repeats.
 
@@ -56,7 +20,7 @@ class ComparedRow(Answer):
         mae: mean absolute error.
         fresh: releases measured in their slot.
         ms_per_slot: one run of the publisher with secure noise over the first 200 slots, counting not included; null of
-            peers, which never publish.
+            baselines, which never publish.
         worst_window_share: the largest part of its epsilon that any class spent in any of its windows.
         covered: how often the truth lay within the stated 95 % interval; null if none is stated.
     """

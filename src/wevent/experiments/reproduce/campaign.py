@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from wevent.experiments.assign import Assigner
 from wevent.experiments.datasets.synthetic import Variant
+from wevent.experiments.requirement_sampling import Assigner
 
 Axis = Literal["epsilon", "window", "ratio-epsilon", "ratio-window"]
 Measure = Literal["amre", "ajsd", "ms_per_slot"]

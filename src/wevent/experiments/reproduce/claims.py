@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from wevent.core.arrays import FloatArray
+from wevent.experiments.formatting import change, change_and_interval
 from wevent.experiments.intervals import Interval, mean_interval
 from wevent.experiments.reproduce.campaign import WINDOWS, Axis, keys_on
 from wevent.experiments.reproduce.results import Results
-from wevent.experiments.wording import change, change_and_interval
 
 Verdict = Literal["holds", "partly", "does not hold", "not tested"]
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wevent.experiments.formatting import spoken
 from wevent.experiments.intervals import Interval, mean_interval
 from wevent.experiments.reproduce.campaign import FIGURES, SETTINGS, Figure, keys_on
 from wevent.experiments.reproduce.claims import Judged
 from wevent.experiments.reproduce.results import Results
-from wevent.experiments.wording import spoken
 from wevent.file_io import atomic_write_text
 from wevent.plotting.annotations import Ending, few_numbers, heading, name_ends, plain_numbers
 from wevent.plotting.canvas import picture

@@ -1,15 +1,15 @@
-"""What PeGaSus and AdaPub have in common: every slot is measured, and slots that look alike are smoothed together."""
+"""PeGaSus and AdaPub, corrected: every slot is measured, and slots that look alike are smoothed together."""
 
 from __future__ import annotations
 
 from bisect import insort
-from typing import Protocol
+from collections.abc import Callable
 
 import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.experiments.peers.peer_accountant import PeerAccountant
-from wevent.experiments.peers.peer_noise import PeerNoise
+from wevent.core.budget import NANO
+from wevent.experiments.baselines.accountant import BaselineAccountant, BaselineNoise
 
 
 class SlotGroup:
@@ -54,11 +54,8 @@ class SlotGroup:
         return (self._measured[(self.size - 1) // 2] + self._measured[self.size // 2]) / 2.0
 
 
-class Limit(Protocol):
-    """θ: how far counts of a group may be from their mean, in sum."""
-
-    def __call__(self, group: SlotGroup, strangeness: float) -> float:
-        """For a slot that may join the group."""
+Limit = Callable[[SlotGroup, float], float]
+"""θ: how far counts of a group may be from their mean, in sum, from the group and the strangeness of a slot."""
 
 
 class SlotGroups:
@@ -75,9 +72,9 @@ class SlotGroups:
         limit: θ.
     """
 
-    def __init__(self, cells: int, accountant: PeerAccountant, noise: PeerNoise, limit: Limit) -> None:
+    def __init__(self, cells: int, accountant: BaselineAccountant, noise: BaselineNoise, limit: Limit) -> None:
         self._cells, self._accountant, self._noise, self._limit = cells, accountant, noise, limit
-        self._for_tests, self._for_values = shares(accountant)
+        self._for_tests, self._for_values = _shares(accountant)
         self._slot = 0
         self._published = np.zeros(cells)
         self._groups: list[SlotGroup | None] = [None] * cells
@@ -116,7 +113,30 @@ class SlotGroups:
         return group.deviation(count) + test < (group.size + 1) * limit
 
 
-def shares(accountant: PeerAccountant) -> tuple[int, int]:
-    """What a slot pays for its test and for its measurement, in nano-epsilons."""
+def _shares(accountant: BaselineAccountant) -> tuple[int, int]:
+    """Return the nano-epsilons that a slot pays for its test and for its measurement."""
     per_slot = accountant.requirement.nano // accountant.requirement.window
     return per_slot // 5, per_slot - per_slot // 5
+
+
+def pegasus(cells: int, accountant: BaselineAccountant, noise: BaselineNoise) -> SlotGroups:
+    """Perturb, group, smooth, with θ = 5/g, g the payment of a slot for its test.
+
+    Corrected: every cell has groups of its own, and the noisy comparison is made without absolute values.
+    """
+    limit = 5.0 * NANO / max(_shares(accountant)[0], 1)
+    return SlotGroups(cells, accountant, noise, lambda group, strangeness: limit)
+
+
+def adapub(cells: int, accountant: BaselineAccountant, noise: BaselineNoise) -> SlotGroups:
+    """θ = max(1, π²/ε), π = 0.9·f + 0.1·mean f of the group, f the strangeness of the slot: from noisy values only.
+
+    Corrected, without its pivots: slots really join groups; public code starts a new one in every slot.
+    """
+    epsilon = accountant.requirement.epsilon
+
+    def limit(group: SlotGroup, strangeness: float) -> float:
+        mean = (sum(group.strangeness) + strangeness) / (group.size + 1)
+        return max(1.0, (0.9 * strangeness + 0.1 * mean) ** 2 / epsilon)
+
+    return SlotGroups(cells, accountant, noise, limit)

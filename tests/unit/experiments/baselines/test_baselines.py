@@ -1,17 +1,17 @@
-"""Each peer as it is described: when it releases, with what, and what it publishes in between."""
+"""Each baseline as it is described: when it releases, with what, and what it publishes in between."""
 
 import numpy as np
 import pytest
 
 from wevent import Requirement
-from wevent.experiments.peers import PEERS, PeerAccountant, PeerNoise
-from wevent.experiments.peers.grouping import SlotGroup, shares
-from wevent.experiments.peers.rescue import RescueDp
-from wevent.experiments.peers.spas import Spas
+from wevent.experiments.baselines import BASELINES, BaselineAccountant, BaselineNoise
+from wevent.experiments.baselines.grouping import SlotGroup, _shares
+from wevent.experiments.baselines.rescue import RescueDp
+from wevent.experiments.baselines.spas import Spas
 from wevent.publisher.catalogue import SIMULATED_ONLY
 
 
-class Silence(PeerNoise):
+class Silence(BaselineNoise):
     """Noise without noise: what remains is the mechanism."""
 
     def __init__(self):
@@ -22,49 +22,49 @@ class Silence(PeerNoise):
 
 
 def run(label, truth, window=40, epsilon=1, noise=None):
-    accountant = PeerAccountant(Requirement(window, epsilon))
-    peer = PEERS[label].start(truth.shape[1], accountant, noise or Silence())
-    steps = [peer.step(row) for row in truth]
+    accountant = BaselineAccountant(Requirement(window, epsilon))
+    baseline = BASELINES[label].start(truth.shape[1], accountant, noise or Silence())
+    steps = [baseline.step(row) for row in truth]
     return np.array([step[0] for step in steps]), np.array([step[1] for step in steps]), accountant
 
 
 def charges(accountant):
-    return {first: nano for first, last, nano in accountant.spending if first == last}
+    return {first: nano for first, last, nano in accountant.draws if first == last}
 
 
 CONSTANT = np.full((240, 3), 100)
 
 
 def test_those_that_publishers_refuse_are_those_that_are_simulated():
-    assert [label for label in PEERS if ":" not in label] == list(SIMULATED_ONLY)
-    assert all("corrected" in peer.summary for peer in PEERS.values())
+    assert [label for label in BASELINES if ":" not in label] == list(SIMULATED_ONLY)
+    assert all("corrected" in summary for summary in SIMULATED_ONLY.values())
 
 
-@pytest.mark.parametrize("label", PEERS)
+@pytest.mark.parametrize("label", BASELINES)
 def test_without_noise_a_constant_stream_is_published_as_it_is(label):
     releases, fresh, _ = run(label, CONSTANT)
     assert (releases == 100).all()
     assert fresh[0]
 
 
-@pytest.mark.parametrize("label", PEERS)
+@pytest.mark.parametrize("label", BASELINES)
 def test_with_noise_every_value_is_finite_and_the_first_slot_is_measured(label):
     generator = np.random.default_rng(3)
     truth = generator.integers(0, 500, (300, 6))
-    releases, fresh, accountant = run(label, truth, window=20, noise=PeerNoise([5]))
+    releases, fresh, accountant = run(label, truth, window=20, noise=BaselineNoise([5]))
     assert np.isfinite(releases).all()
     assert fresh[0]
     assert fresh.sum() > 5
-    assert accountant.spending.worst_window(20) <= 1_000_000_000
+    assert accountant.worst_window(20) <= 1_000_000_000
 
 
-@pytest.mark.parametrize("label", PEERS)
+@pytest.mark.parametrize("label", BASELINES)
 @pytest.mark.parametrize(("window", "epsilon"), [(1, 1), (2, "0.000000004"), (7, "0.3"), (50, 50)])
 def test_every_requirement_can_be_run(label, window, epsilon):
     truth = np.random.default_rng(4).integers(0, 50, (160, 1))
-    releases, _, accountant = run(label, truth, window=window, epsilon=epsilon, noise=PeerNoise([6]))
+    releases, _, accountant = run(label, truth, window=window, epsilon=epsilon, noise=BaselineNoise([6]))
     assert np.isfinite(releases).all()
-    assert accountant.spending.worst_window(window) <= Requirement(window, epsilon).nano
+    assert accountant.worst_window(window) <= Requirement(window, epsilon).nano
 
 
 class TestSpas:
@@ -86,14 +86,14 @@ class TestSpas:
 
     def test_tests_cost_at_most_a_quarter(self):
         truth = np.random.default_rng(1).integers(0, 1000, (400, 4))
-        _, _, accountant = run("spas", truth, noise=PeerNoise([2]))
-        runs = [(first, last, nano) for first, last, nano in accountant.spending if first != last]
+        _, _, accountant = run("spas", truth, noise=BaselineNoise([2]))
+        runs = [(first, last, nano) for first, last, nano in accountant.draws if first != last]
         assert len(runs) > 3
         for start in range(1, 401):
             assert sum(nano for first, last, nano in runs if first < start + 40 and last >= start) <= 250_000_000
 
     def test_a_run_that_paused_for_a_window_is_still_counted_when_it_goes_on(self):
-        peer = Spas(2, PeerAccountant(Requirement(4, 1)), Silence())
+        peer = Spas(2, BaselineAccountant(Requirement(4, 1)), Silence())
         peer._slot = 6
         paused = peer._running(1)
         peer._slot = 12
@@ -146,7 +146,7 @@ class TestRescueDp:
         assert np.flatnonzero(fresh)[:5].tolist() == [0, 1, 12, 33, 64]  # + 10 each
 
     def test_small_cells_that_go_together_are_one_group(self):
-        peer = RescueDp(4, PeerAccountant(Requirement(40, 1)), Silence())
+        peer = RescueDp(4, BaselineAccountant(Requirement(40, 1)), Silence())
         for past in ([1, 2, 900, 9], [3, 5, 900, 2], [2, 3, 900, 4]):
             peer._released.append(np.array(past, dtype=float))
         groups = peer._groups().tolist()
@@ -154,7 +154,7 @@ class TestRescueDp:
         assert len(set(groups)) == 3  # 900 is large, the last goes another way
 
     def test_a_group_is_released_as_its_mean(self):
-        peer = RescueDp(3, PeerAccountant(Requirement(40, 1)), Silence())
+        peer = RescueDp(3, BaselineAccountant(Requirement(40, 1)), Silence())
         for past in ([1, 2, 900], [3, 5, 900], [2, 3, 900]):
             peer._released.append(np.array(past, dtype=float))
         peer._slot = 1
@@ -163,12 +163,12 @@ class TestRescueDp:
         assert variances.tolist() == pytest.approx([50, 50, 200])
 
     def test_the_variant_keeps_its_variance(self):
-        peer = RescueDp(1, PeerAccountant(Requirement(40, "0.5")), Silence(), steady=True)
+        peer = RescueDp(1, BaselineAccountant(Requirement(40, "0.5")), Silence(), steady=True)
         peer._slot = 1
         assert peer._measure(np.array([5]), 1_000)[1].tolist() == [80.0**2]
 
     def test_one_bad_measurement_does_not_stop_it_from_learning(self):
-        peer = RescueDp(1, PeerAccountant(Requirement(40, 1)), Silence())
+        peer = RescueDp(1, BaselineAccountant(Requirement(40, 1)), Silence())
         for value, variance in ((0.0, 1e9), (5.0, 1e9), (100.0, 1.0), (300.0, 1.0)):
             peer._learn(np.array([value]), np.array([variance]))
         assert peer._process[0] > 10_000.0
@@ -179,9 +179,9 @@ class TestGroups:
         for label in ("pegasus", "adapub"):
             _, fresh, accountant = run(label, CONSTANT, window=40)
             assert fresh.all()
-            assert shares(accountant) == (5_000_000, 20_000_000)
-            assert accountant.spending.worst_window(1) == 25_000_000
-            assert accountant.spending.worst_window(40) == 1_000_000_000
+            assert _shares(accountant) == (5_000_000, 20_000_000)
+            assert accountant.worst_window(1) == 25_000_000
+            assert accountant.worst_window(40) == 1_000_000_000
 
     def test_slots_that_look_alike_are_published_as_their_median(self):
         truth = np.array([[100], [104], [101], [103]])

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from wevent.experiments.formatting import change, change_and_interval, is_higher, is_lower, short, spoken
 from wevent.experiments.intervals import Interval
-from wevent.experiments.wording import change, change_and_interval, is_higher, is_lower, short, spoken
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Numbers as tables, sentences and pictures write them: one way, so that no two of them can contradict each other."""
+"""The format of numbers in tables, sentences and pictures: one, so that no two of them can contradict each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MANY = 10.0  # from this on a ratio is easier to read than percent
 
 
 def short(value: float, *, digits: int = 3) -> str:
-    """A number with a few significant digits: 37,100 or 2.54e+08 or 0.0123."""
+    """Format a number with a few significant digits: 37,100 or 2.54e+08 or 0.0123."""
     if value != value:
         return "-"
     rounded = float(f"{value:.{digits - 1}e}")
@@ -21,7 +21,7 @@ def short(value: float, *, digits: int = 3) -> str:
 
 
 def spoken(value: float) -> str:
-    """As `short`, with words for millions: what pictures write.
+    """Format as `short`, with words for millions.
 
     >>> spoken(37_100), spoken(2.54e8)
     ('37,100', '254 million')
@@ -33,7 +33,7 @@ def spoken(value: float) -> str:
 
 
 def change(ratio: float) -> str:
-    """A ratio as a change: percent, and `211 times` where percent would be hard to read.
+    """Format a ratio as a change: percent, and `211 times` where percent would be hard to read.
 
     >>> [change(ratio) for ratio in (0.92, 0.997, 1.0, 1.98, 210.95)]
     ['-8%', '-0.3%', '±0%', '+98%', '211 times']
@@ -49,7 +49,7 @@ def change(ratio: float) -> str:
 
 
 def change_and_interval(ratio: Interval) -> tuple[str, str]:
-    """A ratio and the ends of its interval as changes, both in percent or both in times; `-` for an interval of none.
+    """Format a ratio and the ends of its interval as changes, both in percent or both in times; `-` without an interval.
 
     >>> change_and_interval(Interval(1.98, 1.59, 2.49)), change_and_interval(Interval(11.1, 9.47, 13.1))
     (('+98%', '+59% to +149%'), ('11.1 times', '9.47 to 13.1 times'))
@@ -62,15 +62,15 @@ def change_and_interval(ratio: Interval) -> tuple[str, str]:
 
 
 def is_unchanged(ratio: float) -> bool:
-    """Whether `change` writes this ratio as no change."""
+    """Return whether `change` writes this ratio as no change."""
     return abs(ratio - 1.0) < _UNCHANGED
 
 
 def is_lower(ratio: Interval) -> bool:
-    """Whether a ratio is below 1 beyond noise, and so far that it is written as a change."""
+    """Return whether a ratio is below 1 beyond noise, and so far that it is written as a change."""
     return ratio.high < 1.0 and not is_unchanged(ratio.mean)
 
 
 def is_higher(ratio: Interval) -> bool:
-    """Whether a ratio is above 1 beyond noise, and so far that it is written as a change."""
+    """Return whether a ratio is above 1 beyond noise, and so far that it is written as a change."""
     return ratio.low > 1.0 and not is_unchanged(ratio.mean)

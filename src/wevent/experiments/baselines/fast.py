@@ -7,8 +7,7 @@ import math
 import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.experiments.peers.peer_accountant import PeerAccountant
-from wevent.experiments.peers.peer_noise import PeerNoise
+from wevent.experiments.baselines.accountant import BaselineAccountant, BaselineNoise
 
 _SAMPLED_SHARE = 0.075  # of a block's slots
 _FIRST = 5  # slots of a block that are sampled one after the other
@@ -28,7 +27,7 @@ class Fast:
         noise: for the samples.
     """
 
-    def __init__(self, cells: int, accountant: PeerAccountant, noise: PeerNoise) -> None:
+    def __init__(self, cells: int, accountant: BaselineAccountant, noise: BaselineNoise) -> None:
         self._cells, self._accountant, self._noise = cells, accountant, noise
         self._window = accountant.requirement.window
         self._samples = max(1, int(_SAMPLED_SHARE * self._window))

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from wevent import Requirement
-from wevent.experiments.peers import PeerAccountant, PeerNoise
-from wevent.experiments.peers.fast import Fast
-from wevent.experiments.peers.peer_accountant import Charge
-from wevent.experiments.peers.rescue import RescueDp
-from wevent.experiments.peers.spas import Spas
+from wevent.experiments.baselines import BaselineAccountant, BaselineNoise
+from wevent.experiments.baselines.accountant import Charge
+from wevent.experiments.baselines.fast import Fast
+from wevent.experiments.baselines.rescue import RescueDp
+from wevent.experiments.baselines.spas import Spas
 
 
-class Onlooker(PeerAccountant):
+class Onlooker(BaselineAccountant):
     """Records what is spent and refuses nothing."""
 
     def _charge(self, first: int, last: int, nano: int) -> None:
@@ -32,7 +32,7 @@ class WholeBlockFast(Fast):
 class LeftoverSpas(Spas):
     """A success also gets all of the tests' budget that is left, written down nowhere; the first window spends ε."""
 
-    def __init__(self, cells: int, accountant: PeerAccountant, noise: PeerNoise) -> None:
+    def __init__(self, cells: int, accountant: BaselineAccountant, noise: BaselineNoise) -> None:
         super().__init__(cells, accountant, noise)
         self._claimed: list[tuple[int, int]] = []
         self._extra = 0
@@ -58,9 +58,9 @@ class LeftoverSpas(Spas):
 class OwnScheduleRescue:
     """A schedule per cell: each keeps its windows, a user who moves meets the largest charge of every slot."""
 
-    def __init__(self, cells: int, accountant: PeerAccountant, noise: PeerNoise) -> None:
+    def __init__(self, cells: int, accountant: BaselineAccountant, noise: BaselineNoise) -> None:
         self._accountant = accountant
-        self._own = [PeerAccountant(accountant.requirement) for _ in range(cells)]
+        self._own = [BaselineAccountant(accountant.requirement) for _ in range(cells)]
         self._cells = [RescueDp(1, own, noise) for own in self._own]
         self._slot = 0
 
@@ -73,8 +73,8 @@ class OwnScheduleRescue:
         return np.array([float(released[0]) for released, _ in steps]), any(fresh for _, fresh in steps)
 
 
-def _last_charge(accountant: PeerAccountant, slot: int) -> int:
-    draws = list(accountant.spending)
+def _last_charge(accountant: BaselineAccountant, slot: int) -> int:
+    draws = list(accountant.draws)
     return draws[-1][2] if draws and draws[-1][1] == slot else 0
 
 
@@ -85,7 +85,7 @@ UNCORRECTED = {"spas": LeftoverSpas, "fast": WholeBlockFast, "rescuedp": OwnSche
 def spent(label: str, truth: Any, requirement: Requirement, seed: int) -> float:
     """The most that a window loses, as a part of its epsilon."""
     onlooker = Onlooker(requirement)
-    run = UNCORRECTED[label](truth.shape[1], onlooker, PeerNoise([seed]))
+    run = UNCORRECTED[label](truth.shape[1], onlooker, BaselineNoise([seed]))
     for counts in truth:
         run.step(counts)
-    return onlooker.spending.worst_window(requirement.window) / requirement.nano
+    return onlooker.worst_window(requirement.window) / requirement.nano

@@ -5,7 +5,7 @@ import pytest
 
 from wevent import Requirement
 from wevent.errors import InvalidOption, InvalidRequirement, InvalidRoster
-from wevent.experiments.assign import Assigner
+from wevent.experiments.requirement_sampling import Assigner
 
 USERS = np.arange(1_000)
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.budget import NANO
-from wevent.experiments.peers.peer_accountant import PeerAccountant
-from wevent.experiments.peers.peer_noise import PeerNoise
+from wevent.experiments.baselines.accountant import BaselineAccountant, BaselineNoise
 
 _REMEMBERED = 3  # releases that grouping and the controller look back on
 _SMALL, _ALIKE, _CORRELATED = 30.0, 25.0, 0.5  # what cells of a group may be
@@ -31,7 +30,9 @@ class RescueDp:
         steady: whether the filter takes (w/ε)² for the variance of measurements instead of that of their noise.
     """
 
-    def __init__(self, cells: int, accountant: PeerAccountant, noise: PeerNoise, *, steady: bool = False) -> None:
+    def __init__(
+        self, cells: int, accountant: BaselineAccountant, noise: BaselineNoise, *, steady: bool = False
+    ) -> None:
         self._cells, self._accountant, self._noise = cells, accountant, noise
         self._epsilon = accountant.requirement.nano
         self._steady = (accountant.requirement.window * NANO / self._epsilon) ** 2 if steady else None

@@ -9,8 +9,7 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.budget import NANO
-from wevent.experiments.peers.peer_accountant import Charge, PeerAccountant, ThresholdRun
-from wevent.experiments.peers.peer_noise import PeerNoise
+from wevent.experiments.baselines.accountant import BaselineAccountant, BaselineNoise, Charge, ThresholdRun
 
 _WARM_UP = 20  # slots between releases of the first window
 
@@ -30,7 +29,7 @@ class Spas:
         noise: for releases, thresholds and tests.
     """
 
-    def __init__(self, cells: int, accountant: PeerAccountant, noise: PeerNoise) -> None:
+    def __init__(self, cells: int, accountant: BaselineAccountant, noise: BaselineNoise) -> None:
         self._cells, self._accountant, self._noise = cells, accountant, noise
         self._window = accountant.requirement.window
         self._for_tests = accountant.requirement.nano // 4

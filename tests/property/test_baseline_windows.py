@@ -1,4 +1,4 @@
-"""Every window of every peer holds, recounted from what was really drawn, not from what was charged."""
+"""Every window of every baseline holds, recounted from what was really drawn, not from what was charged."""
 
 from collections import defaultdict
 from typing import Any
@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.uncorrected_peers import UNCORRECTED, spent
+from benchmarks.uncorrected_baselines import UNCORRECTED, spent
 from wevent import Requirement
-from wevent.experiments.peers import PEERS, PeerAccountant, PeerNoise, PeerOverspent
+from wevent.experiments.baselines import BASELINES, BaselineAccountant, BaselineNoise, BaselineOverspent
 
 SLOTS = 150
 
 
-class Watched(PeerNoise):
+class Watched(BaselineNoise):
     """Notes every draw: its slot, what it was paid with, and the sensitivity."""
 
     def __init__(self, seed: Any) -> None:
@@ -65,12 +65,12 @@ def streams(draw: st.DrawFn) -> Any:
     return np.array(rows)
 
 
-@pytest.mark.parametrize("label", PEERS)
+@pytest.mark.parametrize("label", BASELINES)
 @given(streams(), st.integers(1, 60), st.sampled_from(["0.05", "0.3", "1", "7.7"]), st.integers(0, 99))
 def test_no_window_loses_more_than_epsilon(label: str, stream: Any, window: int, epsilon: str, seed: int) -> None:
     requirement = Requirement(window, epsilon)
-    noise, accountant = Watched([seed]), PeerAccountant(requirement)
-    peer = PEERS[label].start(stream.shape[1], accountant, noise)
+    noise, accountant = Watched([seed]), BaselineAccountant(requirement)
+    peer = BASELINES[label].start(stream.shape[1], accountant, noise)
     for counts in stream:
         noise.slot += 1
         peer.step(counts)
@@ -79,7 +79,7 @@ def test_no_window_loses_more_than_epsilon(label: str, stream: Any, window: int,
         for start in range(max(1, first - window + 1), last + 1):
             lost[start] += nano
     assert max(lost.values()) <= requirement.nano
-    assert max(lost.values()) == accountant.spending.worst_window(window)
+    assert max(lost.values()) == accountant.worst_window(window)
 
 
 @pytest.mark.parametrize("label", UNCORRECTED)
@@ -88,6 +88,6 @@ def test_what_public_code_spends_is_caught(label: str) -> None:
     stream = np.random.default_rng(5).integers(0, 2_000, (600, 6))
     stream[:130] = stream[240:360] = 500  # calm, then wild
     assert spent(label, stream, requirement, 1) > 1.05
-    peer = UNCORRECTED[label](6, PeerAccountant(requirement), PeerNoise([1]))
-    with pytest.raises(PeerOverspent):
+    peer = UNCORRECTED[label](6, BaselineAccountant(requirement), BaselineNoise([1]))
+    with pytest.raises(BaselineOverspent):
         list(map(peer.step, stream))
