@@ -106,7 +106,7 @@ def _meanings(kind: Any) -> dict[str, str]:
 
 def http_tables() -> Iterator[str]:
     """Yield the calls of the HTTP API and the objects they take and return, from the OpenAPI document."""
-    api = make_app(ServiceContext(ServiceSettings(), Path("run.journal"), PublisherState(0, 0))).openapi()
+    api = make_app(ServiceContext(ServiceSettings(), Path("run.journal"), PublisherState(0, 0), {})).openapi()
     yield "## All calls\n\n| call | role | purpose | answers |\n|---|---|---|---|"
     for path, methods in api["paths"].items():
         for method, call in methods.items():

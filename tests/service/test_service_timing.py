@@ -110,7 +110,7 @@ class Rig:
         self.state = PublisherState(GRACE_S * SECOND, DUE_S * SECOND, SLOTS, LAST, phase="running")
         monkeypatch.setattr(publishing_thread, "wall_clock_us", self.wall)
         settings = ServiceSettings(public=True, requests_per_minute=0, tokens=folder / "tokens")
-        self.context = ServiceContext(settings, self.path, self.state)
+        self.context = ServiceContext(settings, self.path, self.state, {})
         self.admin = self.context.tokens.create(["admin"]).text
         stream = StreamSettings(
             inputs=("-",), cells=Cells.of(["north", "south", "west"]), slot_us=MINUTE_US, grace_us=GRACE_S * SECOND

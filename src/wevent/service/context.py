@@ -41,7 +41,7 @@ class ServiceContext:
         settings: ServiceSettings,
         journal: JournalAddress,
         state: PublisherState,
-        columns: Mapping[str, str] | None = None,
+        columns: Mapping[str, str],
     ) -> None:
         self.settings, self.journal, self.state = settings, journal, state
         self.tokens = Tokens(tokens_path(journal, settings.tokens))
@@ -51,7 +51,7 @@ class ServiceContext:
         self.reader = JournalReader(journal)
         self.feed = ReleaseFeed(self.reader, state)
         self.budgets = BudgetView()
-        self.columns = dict(columns or {})
+        self.columns = columns
         self.batches, self._changes = CapacityLimiter(_BATCHES), CapacityLimiter(_CHANGES)
 
     async def change(self, function: Callable[P, Answer], /, *arguments: P.args, **named: P.kwargs) -> Answer:

@@ -189,7 +189,7 @@ class ReleaseFeed:
             return Piece([self._kept[slot] for slot in range(first, last + 1) if slot in self._kept], last)
         return await self._reader.ask(lambda journal: render_slots(journal, first, last, _event))
 
-    async def events(self, after: int | None, is_admitted: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
+    async def events(self, after: int | None, is_admitted: Callable[[], bool]) -> AsyncIterator[bytes]:
         """Yield server-sent events of the releases after a slot (None: the last committed one), until `close`.
 
         `is_admitted` is called before every release and heartbeat. The stream ends once it returns False.

@@ -184,7 +184,7 @@ class PublishingThread(threading.Thread):
         *,
         watch: RunCallbacks,
         over: Callable[[], None],
-        waits: Callable[[], None] = lambda: None,
+        waits: Callable[[], None],
     ) -> None:
         super().__init__(name="publisher", daemon=True)
         self._settings, self._options = settings, options

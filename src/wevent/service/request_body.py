@@ -37,8 +37,8 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 class MemoryBudget:
     """Memory for all request bodies together; used in one thread."""
 
-    def __init__(self, limit: int = BODY_BYTES) -> None:
-        self._free = limit
+    def __init__(self) -> None:
+        self._free = BODY_BYTES
 
     @contextmanager
     def allocation(self) -> Iterator[Callable[[int], None]]:

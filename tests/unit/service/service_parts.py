@@ -110,7 +110,7 @@ def make_service(folder: Path, journal: Path, **service: Any) -> Service:
     state.receiver = receiving
     set_wall(SLOTS + 1, 30)
     WALL.jumped = False
-    context = ServiceContext(settings, journal, state)
+    context = ServiceContext(settings, journal, state, {})
     tokens = {role: context.tokens.create([role]).text for role in ("ingest", "enrol", "read", "admin")}
     return Service(context, make_app(context), receiving, state, tokens)
 

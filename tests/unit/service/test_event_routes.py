@@ -55,6 +55,8 @@ def test_packed_and_arrays_reach_it_as_lines(service: Service) -> None:
     ("content", "headers", "status"),
     [
         (EVENTS, {"Content-Type": "text/plain"}, 415),
+        (EVENTS, {"Content-Type": "application/x-ndjsonx"}, 415),
+        (EVENTS, {"Content-Type": "multipart/form-data; boundary=x"}, 415),
         (EVENTS, {"Content-Type": ""}, 415),
         (EVENTS, {"Content-Encoding": "br"}, 415),
         (EVENTS, {"Content-Encoding": "gzip"}, 400),

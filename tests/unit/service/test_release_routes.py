@@ -194,7 +194,7 @@ def test_large_releases_are_read_one_by_one_and_none_is_lost(
 async def some_events(feed: ReleaseFeed, after: int | None, number: int) -> list[bytes]:
     """What a reader gets, until there are so many events."""
     found: list[bytes] = []
-    async for text in feed.events(after):
+    async for text in feed.events(after, lambda: True):
         found += [part for part in text.split(b"\n\n") if part]
         if sum(part.startswith(b"id:") for part in found) >= number:
             break
@@ -305,7 +305,7 @@ def test_what_is_handed_over_at_once_is_bounded(service: Service, monkeypatch: p
 
     async def act(client: httpx.AsyncClient) -> Any:
         pieces = []
-        async for text in service.context.feed.events(0):
+        async for text in service.context.feed.events(0, lambda: True):
             pieces.append(text)
             if len(pieces) > SLOTS:
                 break
@@ -320,7 +320,7 @@ def test_silence_is_broken_now_and_then(service: Service, monkeypatch: pytest.Mo
 
     async def act(client: httpx.AsyncClient) -> Any:
         pieces = []
-        async for text in service.context.feed.events(SLOTS):
+        async for text in service.context.feed.events(SLOTS, lambda: True):
             pieces.append(text)
             if len(pieces) == 3:
                 break

@@ -64,8 +64,9 @@ def test_one_that_is_too_long_is_not_read_to_its_end() -> None:
     assert read(request(b"x" * 10, content_length="10"), *limits) == b"x" * 10
 
 
-def test_all_bodies_share_one_budget() -> None:
-    memory = MemoryBudget(100)
+def test_all_bodies_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_body, "BODY_BYTES", 100)
+    memory = MemoryBudget()
 
     async def act() -> list[int]:
         found = []
