@@ -190,8 +190,5 @@ def _household(host: str | None) -> str:
         address = ipaddress.ip_address(host or "")
     except ValueError:
         return "elsewhere"
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.ip_network((int(address), 64), strict=False))
+    address = getattr(address, "ipv4_mapped", None) or address
+    return str(address if address.version == 4 else ipaddress.ip_network((int(address), 64), strict=False))

@@ -42,7 +42,6 @@ _ALWAYS: list[tuple[bytes, bytes]] = [
 ]
 _STATIC = "/static/"
 _USERS = b"/v1/users/"
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
 
 def make_app(context: ServiceContext) -> FastAPI:
@@ -143,8 +142,7 @@ def _keep_slashes_of_users(scope: Scope) -> None:
 def _named(scope: Scope, asked: str) -> str:
     """Return the call as it may be logged: its template, never its path."""
     route: Any = scope.get("route")
-    method = asked if asked in _METHODS else "(other)"
-    return f"{method} {getattr(route, 'path', '(no such path)')}"
+    return f"{asked} {getattr(route, 'path', '(no such path)')}"
 
 
 def _place(error: BaseException) -> str:

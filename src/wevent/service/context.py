@@ -60,9 +60,9 @@ class ServiceContext:
 
 
 def find_context(request: Request) -> ServiceContext:
-    """Return the parts of the service; refuse before the journal can be read (503), but answer readiness from the start."""
+    """Return the parts of the service; refuse before the journal can be read (503)."""
     context: ServiceContext = request.app.state.context
-    if not context.feed.is_open and request.url.path != "/readyz":
+    if not context.feed.is_open:
         raise not_running()
     return context
 

@@ -279,11 +279,7 @@ class PublishingThread(threading.Thread):
 
 
 class ReplicaThread(PublishingThread):
-    """Publishes events of all replicas while it is the writer, and stands by while another one is.
-
-    Raises:
-        InvalidJournal: if the address names no witness folder.
-    """
+    """Publishes events of all replicas while it is the writer, and stands by while another one is."""
 
     def __init__(self, settings: Settings, *arguments: Any, **more: Any) -> None:
         super().__init__(settings, *arguments, **more)

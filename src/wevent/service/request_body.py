@@ -77,13 +77,9 @@ async def read_body(
     unpacked_limit: int = SMALL_BYTES,
     take: Callable[[int], None] = lambda count: None,
 ) -> bytes:
-    """Return a whole body, decompressed.
+    """Return a whole body, decompressed, within limits for the bytes as sent and after decompression.
 
-    Args:
-        request: request with the body.
-        sent_limit: limit for the bytes as sent.
-        unpacked_limit: limit for the bytes after decompression.
-        take: function of `MemoryBudget.allocation`.
+    `take` is the function of `MemoryBudget.allocation`.
 
     Raises:
         RequestError: if it is too long (413), too slow (408), incomplete, or not as its headers say (400, 415); if there is

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, FastAPI, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
@@ -25,6 +25,7 @@ from wevent.schemas import BudgetTable, Health, Overview, Readiness
 from wevent.service.access import needs
 from wevent.service.context import Context, json_answer
 from wevent.service.openapi import described, json_content
+from wevent.service.publishing_thread import PublisherState
 from wevent.streams.clock import wall_clock_us
 
 router = APIRouter(tags=["operator"])
@@ -47,9 +48,9 @@ async def healthz() -> Response:
 
 
 @router.get("/readyz", **_READY)
-async def readyz(context: Context) -> Response:
-    """Check that the publisher runs and keeps up, and that batches can be stored."""
-    state = context.state
+async def readyz(request: Request) -> Response:
+    """Check that the publisher runs and keeps up, and that batches can be stored; also before the journal can be read."""
+    state: PublisherState = request.app.state.context.state
     condition = state.condition
     reply = Readiness(status=condition, role=state.role, clock="jumped" if wall_clock_us.has_jumped() else "steady")
     return json_answer(reply, 200 if condition == "ready" else 503)

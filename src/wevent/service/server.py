@@ -64,14 +64,14 @@ def serve(
 ) -> RunReport:
     """Serve until SIGINT or SIGTERM; in the main thread.
 
+    Other arguments and errors as of `wevent.publishing.session.run`.
+
     Args:
-        settings, options: as of `wevent.publishing.session.run`.
         service: settings of the service.
-        watch: callbacks for the operator.
         listening: called with the address, once the service listens there.
 
     Raises:
-        WeventError: as of `wevent.publishing.session.run`, and for an address where nothing can listen.
+        InvalidSettings: also for an address where nothing can listen.
     """
     assert settings.journal is not None, "a service has a journal"
     bound = _bind(service.listen)
@@ -191,9 +191,8 @@ class _Process:
 def _config(context: ServiceContext) -> uvicorn.Config:
     # It names addresses, and says less than the service's own lines.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
-    logging.getLogger(
-        "uvicorn.error"
-    ).addFilter(  # a call that was ended with the service after `GRACEFUL_S` is no news
+    # A call that was ended with the service after `GRACEFUL_S` is no news.
+    logging.getLogger("uvicorn.error").addFilter(
         lambda record: not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
     )
     return uvicorn.Config(
