@@ -10,7 +10,6 @@ from typing import Protocol
 
 from psycopg.errors import DeadlockDetected
 
-from tests.support.memory_journal import MemoryJournal, Place, Stored
 from tests.support.postgres_server import own_schema, shared_url
 from wevent.journal import Journal, PostgresAddress, SqliteJournal, back_up, parse_address
 from wevent.journal.connection import connect
@@ -46,26 +45,6 @@ class InFile:
         for ending in ("-wal", "-shm"):
             self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
         self._path.write_bytes(self._backup.read_bytes())
-
-
-class InMemory:
-    """A journal in memory."""
-
-    def __init__(self, folder: Path) -> None:
-        self._place = Place()
-        self._backup: Stored | None = None
-
-    def open(self, *, write: bool = True) -> Journal:
-        return MemoryJournal(self._place, write=write)
-
-    def back_up(self) -> None:
-        assert self._place.stored is not None
-        self._backup = self._place.stored.copied()
-        self._backup.registry.copied = True
-
-    def put_back(self) -> None:
-        assert self._backup is not None
-        self._place.stored = self._backup.copied()
 
 
 class InDatabase:
@@ -109,4 +88,4 @@ def copy_schema(place: PostgresAddress, source: str, target: str) -> None:
             database.execute(f"SELECT setval({sequence}, (SELECT coalesce(max(id), 0) + 1 FROM {target}.{table}))")
 
 
-JOURNALS: dict[str, Callable[[Path], Kept]] = {"sqlite": InFile, "memory": InMemory, "postgres": InDatabase}
+JOURNALS: dict[str, Callable[[Path], Kept]] = {"sqlite": InFile, "postgres": InDatabase}

@@ -80,7 +80,9 @@ class PostgresAddress:
         folder = self.existing_folder
         mode = stat.S_IMODE(folder.stat().st_mode)
         if os.name == "posix" and mode & 0o077:
-            problem = f"Others can read or write the witness folder {str(folder)!r}, with keys of events: mode {mode:04o}."
+            problem = (
+                f"Others can read or write the witness folder {str(folder)!r}, with keys of events: mode {mode:04o}."
+            )
             fix = "Take the rights of others away (chmod 700), or make a folder of its own in it."
             raise InvalidJournal(problem, fix, path=str(self))
         return folder

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.journals import JOURNALS, Kept
+from tests.support.journals import Kept
 from tests.support.odd_ids import ODD_IDS
+from tests.support.plain_registry import PlainRegistry
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.string_column import StringColumn
@@ -103,12 +104,11 @@ def state(registry: Registry, people: list[str], slot: int, rule: ClassHistory) 
 
 
 @pytest.mark.parametrize("rule", [RULE, COUNTING], ids=["registered users alone", "and unregistered ones"])
-def test_any_changes_leave_what_they_leave_in_plain_lists(kept: Kept, tmp_path: Path, rule: ClassHistory) -> None:
-    """The registry in memory is made of the pure rules alone (tests/unit/people), without a query or a limit."""
+def test_any_changes_leave_what_they_leave_in_plain_lists(kept: Kept, rule: ClassHistory) -> None:
     chance, people, slot = random.Random(len(rule.versions[0].classes)), [f"u{number}" for number in range(9)], 0
-    with kept.open() as journal, JOURNALS["memory"](tmp_path / "plain").open() as plain:
-        for one in (journal, plain):
-            one.begin(make_terms())
+    with kept.open() as journal:
+        journal.begin(make_terms())
+        plain = PlainRegistry()
         for _ in range(60):
             slot += chance.choice((1, 1, 2, 5))
             changes = [
@@ -117,9 +117,9 @@ def test_any_changes_leave_what_they_leave_in_plain_lists(kept: Kept, tmp_path: 
                 else Change(chance.choice(("remove", "erase")), user)
                 for user in chance.choices(people, k=chance.choice((0, 1, 2, 8)))
             ]
-            for one in (journal, plain):
-                ask(one.registry, slot, *changes, rule=rule)
-            assert state(journal.registry, people, slot, rule) == state(plain.registry, people, slot, rule)
+            for registry in (journal.registry, plain):
+                ask(registry, slot, *changes, rule=rule)
+            assert state(journal.registry, people, slot, rule) == state(plain, people, slot, rule)
 
 
 @pytest.mark.parametrize("action", ["remove", "erase"])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.memory_journal import MemoryJournal, Place
+from tests.support.plain_registry import PlainRegistry
 from tests.support.profiles import examples
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidMembership
@@ -178,25 +178,24 @@ def test_many_changes_are_what_the_plain_rule_makes_of_them(rule: ClassHistory, 
     with (
         tempfile.TemporaryDirectory() as folder,
         SqliteJournal(Path(folder) / "run.journal", write=True) as journal,
-        MemoryJournal(Place()) as plain,
     ):
-        plain.begin(TERMS)
+        plain = PlainRegistry()
         journal.begin(TERMS)
-        journal._database.execute("UPDATE facts SET value = ? WHERE name = 'salt'", (plain.registry.salt,))
+        journal._database.execute("UPDATE facts SET value = ? WHERE name = 'salt'", (plain.salt,))
         fast = Registry(journal._database, lambda revision: None)
         chance = np.random.default_rng(seed)
         for slot in np.cumsum(gaps).tolist():
             wishes = _wishes(chance, 150, 200)
-            for registry in (fast, plain.registry):
+            for registry in (fast, plain):
                 assert registry.ask(wishes) == 200
                 assert registry.apply(slot, rule) == 200
-            assert sorted(fast.former_ids()) == sorted(plain.registry.former_ids())
-            assert fast.next_expiry(rule) == plain.registry.next_expiry(rule)
-            assert fast.turnover(slot) == plain.registry.turnover(slot)
-            assert fast.revision().number == plain.registry.revision().number
-            assert columns(fast.rows()) == columns(plain.registry.rows())
-            assert columns(fast.tails(slot)) == columns(plain.registry.tails(slot))
-        expected = [row for history in plain._stored.registry.histories.values() for row in history]
+            assert sorted(fast.former_ids()) == sorted(plain.former_ids())
+            assert fast.next_expiry(rule) == plain.next_expiry(rule)
+            assert fast.turnover(slot) == plain.turnover(slot)
+            assert fast.revision().number == plain.revision().number
+            assert columns(fast.rows()) == columns(plain.rows())
+            assert columns(fast.tails(slot)) == columns(plain.tails(slot))
+        expected = [row for history in plain.kept.values() for row in history]
         assert sorted(rows(journal), key=str) == sorted(map(tuple, expected), key=str)
 
 
