@@ -13,8 +13,7 @@ from tests.zoo.bug import Persistence, Subject
 AUDITS: dict[str, Callable[[Subject, Persistence, int], str | None]] = {
     "exact": mechanism_audits.exact,
     "noise": mechanism_audits.noise,
-    "black box: library": mechanism_audits.library,
-    "black box: command": mechanism_audits.command,
+    "black box": mechanism_audits.black_box,
     "journal": deployment_audits.journal,
     "lives": deployment_audits.lives,
     "pairs of runs": deployment_audits.pairs,

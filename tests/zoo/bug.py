@@ -40,7 +40,6 @@ class Subject:
         life: changes of that population, and restores, for the exact audit.
         script: decisions to force in each slot, p to publish and s to skip, for the audit of a journal's windows.
         lives: seeds of whole lives to begin with: in most nothing happens that the bug would spoil.
-        command: the name of the bug that a command in a process of its own is to have.
         records: what `pairs_of` is asked for to begin with: kind of record, way, format, seed.
     """
 
@@ -51,7 +50,6 @@ class Subject:
     life: Life = ()
     script: str = ""
     lives: tuple[int, ...] = ()
-    command: str = ""
     records: tuple[tuple[str, str, str | None, int], ...] = ()
 
 

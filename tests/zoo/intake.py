@@ -46,7 +46,7 @@ def _bug(name: str, sentence: str, origin: str, undone: Undone, audits: tuple[st
         name=name,
         sentence=sentence,
         origin=origin,
-        broken=Subject(undone=undone, command=name, records=records),
+        broken=Subject(undone=undone, records=records),
         healthy=Subject(records=records),
         audits=audits,
     )
@@ -66,7 +66,7 @@ INTAKE = (
         "The first malformed line ends the run.",
         "an exception that nobody catches; ▲ of section 1 of the specification",
         together((StreamSettings, "strict", _STRICT)),
-        ("pairs of runs", "black box: command"),
+        ("pairs of runs",),
         ("cut off", "clock", None, 8),
     ),
     _bug(
@@ -74,7 +74,7 @@ INTAKE = (
         "A quote that is never closed takes in the lines up to the next one.",
         "RFC 4180 and every CSV reader that keeps it; ▲ of section 1 of the specification",
         _quotes_over_lines(),
-        ("pairs of runs", "black box: command"),
+        ("pairs of runs",),
         ("broken syntax", "files", "csv", 2867),
     ),
     _bug(

@@ -24,7 +24,7 @@ ONE_CLASS = Population({Requirement(2, 1): 20})
 MIXED = Population({Requirement(1, "0.2"): 2, Requirement(1, 4): 200})
 NEARLY = Population({Requirement(1, 2): 2, Requirement(1, 8): 2})  # whether one more is there decides what OBS chooses
 STRICTEST = Population({Requirement(1, "0.000000002"): 20})  # noise as wide as can be
-MECHANISMS = ("exact", "black box: library")
+MECHANISMS = ("exact", "black box")
 
 
 def _with_noise(name: str, mechanism: str, broken: Callable[[NoiseSource], Any], **options: Any) -> AuditSubject:
@@ -234,7 +234,7 @@ MEASURING = (
         origin="a seed that was left in after a test",
         broken=_broken(_seeded()),
         healthy=_healthy("uniform"),
-        audits=("journal", "black box: library"),
+        audits=("journal", "black box"),
     ),
     Bug(
         name="noise that repeats in blocks of 64 cells",
@@ -242,6 +242,6 @@ MEASURING = (
         origin="a review: a buffer of fixed size that is filled once",
         broken=_broken(build_subject("uniform"), undone=in_blocks()),
         healthy=_healthy("uniform"),
-        audits=("noise", "black box: library"),
+        audits=("noise", "black box"),
     ),
 )

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from pathlib import Path
 
 from tests.statistical.goodness import repetition
 from tests.zoo.bug import Persistence, Subject
 from wevent.auditing.audit_subject import Finding
-from wevent.auditing.black_box.box_audit import audit_black_box
-from wevent.auditing.black_box.command_runs import CommandRuns
-from wevent.auditing.black_box.effort import Effort
-from wevent.auditing.black_box.library_runs import LibraryRuns
+from wevent.auditing.black_box.black_box_audit import Effort, audit_black_box
 from wevent.auditing.exact.cases import World
 from wevent.auditing.exact.exact_audit import audit_exactly
 from wevent.noise import SecureNoise
 
-ROOT = Path(__file__).parents[2]
 FIRST_S = 10.0  # how long the black box looks at first; twice as long each time after
 
 
@@ -45,33 +39,14 @@ def noise(subject: Subject, looking: Persistence, seed: int) -> str | None:
     return repetition(SecureNoise())
 
 
-def library(subject: Subject, looking: Persistence, seed: int) -> str | None:
-    """Runs through the library on neighbouring streams: what they prove of the loss, with a confidence of 95 %."""
+def black_box(subject: Subject, looking: Persistence, seed: int) -> str | None:
+    """Runs on neighbouring streams: what they prove of the loss, with a confidence of 95 %."""
     assert subject.mechanism is not None
-    return _from_outside(LibraryRuns(subject.mechanism), looking.seconds, seed)
-
-
-def command(subject: Subject, looking: Persistence, seed: int) -> str | None:
-    """The same through `wevent publish`, on files in which one person's records are plain or odd."""
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    before = dict(os.environ)
-    os.environ.update(PYTHONPATH=path, WEVENT_ZOO=subject.command)
-    try:
-        module = "tests.zoo.broken_command" if subject.command else "wevent"
-        with CommandRuns("uniform", {}, module=module) as runs:
-            return _from_outside(runs, looking.seconds, seed)
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-def _from_outside(runs: LibraryRuns | CommandRuns, seconds: float, seed: int) -> str | None:
-    """Longer and longer; each time has its part of the confidence."""
-    begun, share, look_s = time.monotonic(), 0.5, min(FIRST_S, seconds)
-    while True:
-        found = audit_black_box(runs, Effort(seconds=look_s), seed=seed, share=share)
+    begun, share, look_s = time.monotonic(), 0.5, min(FIRST_S, looking.seconds)
+    while True:  # longer and longer; each time has its part of the confidence
+        found = audit_black_box(subject.mechanism, Effort(seconds=look_s), seed=seed, share=share)
         share, look_s = share / 2, 2 * look_s
-        if (told := _told(found)) or time.monotonic() - begun + look_s > seconds:
+        if (told := _told(found)) or time.monotonic() - begun + look_s > looking.seconds:
             return told
 
 

@@ -62,7 +62,7 @@ def _trapped(name: str, sentence: str, origin: str, trap: str, mechanism: str) -
         origin=origin,
         broken=subject(kept.broken),
         healthy=subject(kept.correct),
-        audits=("journal", "exact", "black box: library"),
+        audits=("journal", "exact", "black box"),
     )
 
 
@@ -161,7 +161,7 @@ SPENDING = (
         origin="a repair: gate, the parts are added before they are compared",
         broken=_wrapping(AddingLedger),
         healthy=_wrapping(Ledger),
-        audits=("journal", "exact", "black box: library"),
+        audits=("journal", "exact", "black box"),
     ),
     Bug(
         name="charges forgotten after 64 slots",

@@ -1,1 +1,1 @@
-"""Audits of mechanisms: exact computations, and tests of a deployment from outside."""
+"""Audits of mechanisms: exact, and as a black box."""

@@ -1,7 +1,7 @@
-"""What an audit of mechanisms is given and what it says: shared by the exact audit and the black box.
+"""Subject and findings of an audit, shared by the exact audit and the black box.
 
-An audit looks for two neighbouring streams (spec 1) and something to be seen whose probabilities differ by more than the
-promise allows. What it finds is a fact about the code; that it finds nothing proves nothing.
+An audit looks for two neighbouring streams (spec 1) and an output whose probabilities differ by more than the guarantee
+allows. A finding is a fact about the code. No finding proves nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wevent.publisher.release import Release
 
 
 class Stepping(Protocol):
-    """A publisher as an audit sees it: counts of a slot in, what is published out."""
+    """A publisher as an audit uses it: counts of a slot in, release out."""
 
     @property
     def measured(self) -> Measurement | None:
@@ -30,12 +30,12 @@ class Stepping(Protocol):
 
 @dataclass(frozen=True)
 class AuditSubject:
-    """What is audited: its name, and how to make a publisher of it.
+    """The audited mechanism.
 
     Attributes:
-        name: how it is called in reports.
-        make: population, number of cells and source of noise (None: its own, secure) to a publisher at slot 1.
-        options: what it is made with, to be told in reports; `neighbours` and `max_cells_per_user` say what neighbours are.
+        name: name in reports.
+        make: makes a publisher at slot 1 of population, number of cells and source of noise (None: its own, secure).
+        options: options of the publisher; `neighbours` and `max_cells_per_user` define neighbouring streams.
     """
 
     name: str
@@ -44,7 +44,7 @@ class AuditSubject:
 
 
 def build_subject(mechanism: str, **options: Any) -> AuditSubject:
-    """A mechanism by its name, built in or registered, with options of a publisher.
+    """Return a mechanism, built in or registered, with options of a publisher.
 
     Raises:
         UnknownMechanism: for a name that is not registered.
@@ -58,7 +58,7 @@ def build_subject(mechanism: str, **options: Any) -> AuditSubject:
 
 
 Unclear = Literal["cannot say", "own randomness"]
-"""Why an audit says neither: it could not follow the mechanism, or the mechanism draws from elsewhere."""
+"""Reason of an open verdict: the audit could not follow the mechanism, or the mechanism has other randomness."""
 Verdict = Literal["broken", "cannot say", "own randomness", "nothing found"]
 
 
@@ -67,16 +67,16 @@ class Finding:
     """The largest loss that an audit showed for one requirement.
 
     Attributes:
-        audit: which one: "exact", "black box: library", "black box: command", "black box: service", ….
-        requirement: what was promised.
-        shown: the loss that was shown, in epsilons; infinite if something was seen that the neighbour never shows.
-        broken: whether that is more than was promised; decided exactly, not by comparing `shown`.
-        confidence: the probability with which an honest mechanism is not called broken; None: the loss was computed.
-        witness: where it was seen: streams and event in words.
+        audit: "exact: enumerated", "exact: searched", "exact: tabulated" or "black box".
+        requirement: the guarantee.
+        shown: loss in epsilons; infinite for an output that the neighbour never shows.
+        broken: whether the loss exceeds the guarantee; decided exactly, not by comparing `shown`.
+        confidence: the probability that an honest mechanism is not called broken; None: the loss was computed.
+        witness: streams and event.
         trials: transcripts computed, or runs made.
-        seconds: how long it took.
-        unclear: set if the audit could not compute something of it; nothing is broken by that, and nothing passed.
-        obstacle: what kept it from that, in words.
+        seconds: duration.
+        unclear: reason why something could not be computed.
+        obstacle: the same in words.
     """
 
     audit: str
@@ -92,5 +92,5 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """In a word: broken is only what was shown."""
+        """The verdict; broken is only what was shown."""
         return "broken" if self.broken else self.unclear or "nothing found"

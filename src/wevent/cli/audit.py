@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from wevent.auditing.mechanism_audit import AUDITS, USUAL, Service, audit_mechanism
+from wevent.auditing.mechanism_audit import AUDITS, audit_mechanism
 from wevent.cli.answers import AuditAnswer, ShownAnswer, as_json
 from wevent.cli.flags import option_flags
 from wevent.cli.parameter_types import MECHANISM, Word
@@ -23,7 +22,7 @@ from wevent.cli.progress import progress_bar
 from wevent.cli.screen import remarks
 from wevent.cli.words import parse_list
 from wevent.core.settings import option_kinds
-from wevent.errors import InvalidOption, ReaderGone
+from wevent.errors import ReaderGone
 
 
 @click.command("audit", epilog="Example: wevent audit pbd --seconds 60 --plot audit.png")
@@ -33,57 +32,45 @@ from wevent.errors import InvalidOption, ReaderGone
     default=60.0,
     show_default=True,
     type=click.FloatRange(1.0),
-    help="About how long, all audits together.",
+    help="Approximate duration of all audits together.",
 )
 @click.option(
     "--audits",
     type=Word(*AUDITS, checked=False),
-    default=None,
-    help=f"Which ones, separated by commas: {', '.join(AUDITS)}.  [default: {','.join(USUAL)}; with --url service, too]",
+    default=",".join(AUDITS),
+    show_default=True,
+    help="Audits to run, separated by commas.",
 )
-@click.option(
-    "--url", help="A running service to audit, too: a TEST instance. People are registered there, and events sent."
-)
-@click.option(
-    "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The service's token, with the roles ingest, enrol and read.  [default: $WEVENT_TOKEN]",
-)
-@click.option("--test-instance", is_flag=True, help="The service is a test, although people are registered there.")
 @click.option(
     "--confidence",
     default=0.95,
     show_default=True,
     type=click.FloatRange(0.5, 1.0, max_open=True),
-    help="The probability with which nothing of an honest mechanism is called broken.",
+    help="Probability that an honest mechanism is not called broken.",
 )
 @click.option(
     "--seed",
     default=1,
     show_default=True,
     type=click.IntRange(0),
-    help="Of what the audits choose; the mechanism's noise is its own.",
+    help="Seed of the choices of the audits; the noise is the mechanism's own.",
 )
 @option_flags(without=("mechanism", "special_days"))
-@click.option("--plot", type=PICTURE, help="Draw what was shown against what was promised here.")
-@click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
+@click.option("--plot", type=PICTURE, help="Draw shown losses beside the guarantees into a file.")
+@click.option("--json", "wants_json", is_flag=True, help="Print the report as JSON.")
 def command(mechanism: str, **given: Any) -> None:
-    """Look for two neighbouring streams that a mechanism tells apart by more than it promises.
+    """Test whether a mechanism keeps its guarantee, with invented streams.
 
-    The mechanism may be one of `wevent mechanisms` or your own, made known by an entry point. No data is needed: streams and
-    victims are invented, and the noise is the mechanism's own.
+    The mechanism may be one of `wevent mechanisms` or your own, made known by an entry point.
 
     \b
-    exact    transcripts of which the probability is computed, with the victim and without
-    library  runs of the publisher; an event is chosen on some and counted on others (Clopper-Pearson bound)
-    command  runs of `wevent publish` on files, odd records of the victim included: lines, exit codes, remarks, files
-    service  a service as it runs (--url), or one started for this: people come and go by the toss of a coin,
-             and are guessed from the releases
+    exact      computes the probabilities of outputs on neighbouring streams
+    black-box  counts an event in runs on neighbouring streams (Clopper-Pearson bound)
 
-    Shown is the largest loss that an audit could show. That nothing is found proves nothing.
+    An audit reports the largest loss that it can show. That nothing is found proves nothing.
 
-    Exit code 0: nothing found; 1: a promise is broken; 2: a mistake in the input; 3: an audit cannot say.
-    """  # noqa: D301  click needs the backspace itself
+    Exit code 0: nothing found; 1: the guarantee is broken; 2: a mistake in the input; 3: an audit cannot say.
+    """  # noqa: D301  click needs the backslash
     console = remarks(silent=given["wants_json"])
     options = {name: kind.read(given[name]) for name, kind in option_kinds().items() if given.get(name) is not None}
     with progress_bar(console, "seconds") as show:
@@ -92,8 +79,7 @@ def command(mechanism: str, **given: Any) -> None:
             seconds=given["seconds"],
             seed=given["seed"],
             confidence=given["confidence"],
-            audits=None if given["audits"] is None else parse_list(given["audits"]),
-            service=_service(given),
+            audits=parse_list(given["audits"]),
             progress=show,
             **options,
         )
@@ -110,34 +96,6 @@ def command(mechanism: str, **given: Any) -> None:
         sys.exit(1 if answer.verdict == "broken" else 3)
 
 
-def _service(given: dict[str, Any]) -> Service | None:
-    if given["url"] is None:
-        for name in ("token_file", "test_instance"):
-            if given[name]:
-                flag = f"--{name.replace('_', '-')}"
-                raise InvalidOption(
-                    f"--url beside {flag}", "none", f"Name the service, or leave {flag} out.", option=name
-                )
-        return None
-    file = given["token_file"]
-    token = os.environ.get("WEVENT_TOKEN") if file is None else _token_of(file)
-    return Service(given["url"], token, test_instance=given["test_instance"])
-
-
-def _token_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = "other bytes" if isinstance(error, UnicodeDecodeError) else (error.strerror or "an error").lower()
-        raise InvalidOption(
-            f"a file with a token at {str(file)!r}",
-            reason,
-            "Write what `wevent token create` printed into it.",
-            option="token_file",
-            value=str(file),
-        ) from None
-
-
 def _print(answer: AuditAnswer) -> None:
     numbers = ("window", "promised ε", "shown ε", "trials", "seconds")
     table = new_table(_title(answer), ["audit", "verdict"], numbers)
@@ -149,8 +107,6 @@ def _print(answer: AuditAnswer) -> None:
             click.echo(f"Witness of {row.audit}, window {row.window}, ε {row.epsilon:g}: {row.witness}.")
     for obstacle, audits in _obstacles(answer).items():
         click.echo(f"Obstacle of {', '.join(audits)}: {obstacle}.")
-    for note in answer.notes:
-        click.echo(f"Note: {note}.")
     click.echo(answer.meaning)
 
 

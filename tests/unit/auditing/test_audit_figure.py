@@ -39,8 +39,7 @@ def test_no_label_lies_on_the_line_a_bar_or_another_label(
     picture = audit_figure.picture
     monkeypatch.setattr(audit_figure, "picture", measured)
     rows = [
-        ShownLoss(f"black box: library, 12 slots, ε = {promised:g}", promised, part * promised, part > 1.0)
-        for part in PARTS
+        ShownLoss(f"black box, 12 slots, ε = {promised:g}", promised, part * promised, part > 1.0) for part in PARTS
     ]
     draw_audit("pbd breaks a promise", "A promise is broken.", rows, tmp_path / "shown.png")
     assert len(labels) == len(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,12 +12,11 @@ from scipy.stats import beta, binom
 from tests.support.broken_from_outside import BROKEN, EverySlot, NegativeRedrawn, SaturatedNoise, subject
 from tests.zoo.bugs import BUGS
 from wevent.auditing.audit_subject import AuditSubject, Finding, build_subject
-from wevent.auditing.black_box.box_audit import audit_black_box
-from wevent.auditing.black_box.effort import Effort
+from wevent.auditing.black_box.black_box_audit import PROMISES, WHISPER, Effort, accepted_pairs, audit_black_box
 from wevent.auditing.black_box.events import best_event
-from wevent.auditing.black_box.library_runs import PROMISES, WHISPER, LibraryRuns
-from wevent.auditing.black_box.proven_loss import at_least, at_most, proven_loss, upper_tail
-from wevent.auditing.black_box.stream_pairs import Victim, pairs_of
+from wevent.auditing.black_box.loss_bounds import at_least, at_most, proven_loss, upper_tail
+from wevent.auditing.black_box.observations import observe
+from wevent.auditing.black_box.stream_pairs import Victim, pairs_for
 from wevent.core.requirements import Requirement
 
 
@@ -51,7 +51,7 @@ def test_a_bound_is_too_high_as_seldom_as_it_says() -> None:
 @pytest.mark.parametrize("promise", PROMISES)
 def test_streams_of_a_pair_differ_by_one_user_of_one_class_in_one_window(promise: Requirement, options: dict) -> None:
     names = set()
-    for pair in pairs_of(promise, Victim.of(options)):
+    for pair in pairs_for(promise, Victim.from_options(options)):
         names.add(pair.name)
         changed = np.abs(pair.streams[0] - pair.streams[1])
         slots, classes, _ = np.nonzero(changed)
@@ -65,11 +65,11 @@ def test_streams_of_a_pair_differ_by_one_user_of_one_class_in_one_window(promise
 
 
 def test_the_event_that_is_chosen_tells_the_streams_apart() -> None:
-    runs = LibraryRuns(subject(EverySlot), PROMISES[:1])
-    pair = next(iter(runs.pairs()))
-    seen = runs.run(pair, 0, 400), runs.run(pair, 1, 400)
+    every_slot = subject(EverySlot)
+    pair = next(accepted_pairs(every_slot, PROMISES[:1]))
+    seen = observe(every_slot, pair, 0, 400), observe(every_slot, pair, 1, 400)
     hoped, event = best_event(pair, seen, 400)
-    rates = [event.hits(pair, runs.run(pair, stream, 1000)) / 1000 for stream in (0, 1)]
+    rates = [event.hits(pair, observe(every_slot, pair, stream, 1000)) / 1000 for stream in (0, 1)]
     assert 0.3 < hoped < 1.0
     assert rates[event.more_often] > 1.7 * rates[1 - event.more_often]
 
@@ -122,12 +122,12 @@ def test_most_of_a_promise_that_is_used_up_is_shown() -> None:
     (finding,) = _audited(build_subject("uniform"), PROMISES[:1], trials=15_000, confidence=0.999)
     assert 0.7 < finding.shown <= 1.0, finding
     assert finding.confidence == 0.999
-    assert finding.audit == "black box: library"
+    assert finding.audit == "black box"
     assert "of its neighbour" in finding.witness
 
 
 def _audited(
-    audited: AuditSubject, promises: object, *, trials: int, seed: int = 1, confidence: float = 0.95
+    audited: AuditSubject, promises: Sequence[Requirement], *, trials: int, seed: int = 1, confidence: float = 0.95
 ) -> list[Finding]:
-    runs = LibraryRuns(audited, tuple(promises))  # type: ignore[arg-type]
-    return audit_black_box(runs, Effort(trials=trials), seed=seed, confidence=confidence)
+    effort = Effort(trials=trials)
+    return audit_black_box(audited, effort, seed=seed, confidence=confidence, promises=promises)

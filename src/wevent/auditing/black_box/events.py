@@ -12,10 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from wevent.auditing.black_box.proven_loss import hope
-from wevent.auditing.black_box.seen import Seen
+from wevent.auditing.black_box.features import Features, find_features, score_features
+from wevent.auditing.black_box.loss_bounds import hope
+from wevent.auditing.black_box.observations import Observations
 from wevent.auditing.black_box.stream_pairs import Pair
-from wevent.auditing.black_box.tells import Tells, features, tells_of
 from wevent.core.arrays import BoolArray, FloatArray
 
 _CUTS = 40  # thresholds that are tried for a number
@@ -33,16 +33,16 @@ class Score:
     centre: FloatArray
     weights: FloatArray
 
-    def __call__(self, tells: Tells) -> FloatArray:
+    def __call__(self, tells: Features) -> FloatArray:
         """Of every run."""
-        result: FloatArray = (features(tells) - self.centre) @ self.weights
+        result: FloatArray = (score_features(tells) - self.centre) @ self.weights
         return result
 
     @classmethod
-    def learnt(cls, here: Tells, there: Tells) -> Score:
+    def learnt(cls, here: Features, there: Features) -> Score:
         """By a few Newton steps with a ridge, which few runs need."""
-        rows = np.concatenate((features(here), features(there)))
-        labels = np.concatenate((np.ones(len(features(here))), np.zeros(len(features(there)))))
+        rows = np.concatenate((score_features(here), score_features(there)))
+        labels = np.concatenate((np.ones(len(score_features(here))), np.zeros(len(score_features(there)))))
         centre, spread = rows.mean(axis=0), rows.std(axis=0)
         scaled = (rows - centre) / np.where(spread > 0.0, spread, 1.0)
         weights = np.zeros(scaled.shape[1])
@@ -71,11 +71,11 @@ class Event:
     more_often: int
     score: Score | None = None
 
-    def hits(self, pair: Pair, seen: Seen) -> int:
+    def hits(self, pair: Pair, seen: Observations) -> int:
         """In how many runs it happened."""
-        return int(self._happened(tells_of(pair, seen)).sum())
+        return int(self._happened(find_features(pair, seen)).sum())
 
-    def _happened(self, tells: Tells) -> BoolArray:
+    def _happened(self, tells: Features) -> BoolArray:
         if self.relation == "is" and isinstance(self.value, str):
             words: BoolArray = tells.words[self.tell]() == self.value
             return words
@@ -89,9 +89,9 @@ class Event:
         return f"{self.tell} {self.relation} {shown}"
 
 
-def best_event(pair: Pair, seen: tuple[Seen, Seen], future: int) -> tuple[float, Event]:
+def best_event(pair: Pair, seen: tuple[Observations, Observations], future: int) -> tuple[float, Event]:
     """The event that `future` runs of each stream would prove most with, by what was seen; and the `hope` for it."""
-    here, there = (tells_of(pair, one) for one in seen)
+    here, there = (find_features(pair, one) for one in seen)
     trials = min(len(seen[0]), len(seen[1]))
     best: tuple[float, Event] | None = None
     for found, (tell, relation, values) in _tried(here, there, _cross_scored(pair, seen)):
@@ -107,7 +107,7 @@ def best_event(pair: Pair, seen: tuple[Seen, Seen], future: int) -> tuple[float,
     return best
 
 
-def _with_score(event: Event, here: Tells, there: Tells, future: int) -> Event:
+def _with_score(event: Event, here: Features, there: Features, future: int) -> Event:
     """An event of a score that is learnt from all runs: its numbers are others, so the place to cut is found anew."""
     score = Score.learnt(here, there)
     mine, other = score(here), score(there)
@@ -119,10 +119,11 @@ def _with_score(event: Event, here: Tells, there: Tells, future: int) -> Event:
     return replace(event, value=values[int(np.argmax(hoped))], score=score)
 
 
-def _cross_scored(pair: Pair, seen: tuple[Seen, Seen]) -> tuple[FloatArray, FloatArray]:
+def _cross_scored(pair: Pair, seen: tuple[Observations, Observations]) -> tuple[FloatArray, FloatArray]:
     """What a score says of runs that it was not learnt on: each half by that of the other."""
     halves = [
-        [tells_of(pair, part) for part in (one.part(0, len(one) // 2), one.part(len(one) // 2, None))] for one in seen
+        [find_features(pair, part) for part in (one.part(0, len(one) // 2), one.part(len(one) // 2, None))]
+        for one in seen
     ]
     by = Score.learnt(halves[0][1], halves[1][1]), Score.learnt(halves[0][0], halves[1][0])
     here, there = (np.concatenate((by[0](one[0]), by[1](one[1]))) for one in halves)
@@ -133,7 +134,7 @@ _Rates = tuple[FloatArray, FloatArray]
 _Kind = tuple[str, Relation, list[float] | list[str]]
 
 
-def _tried(here: Tells, there: Tells, scores: tuple[FloatArray, FloatArray]) -> Iterator[tuple[_Rates, _Kind]]:
+def _tried(here: Features, there: Features, scores: tuple[FloatArray, FloatArray]) -> Iterator[tuple[_Rates, _Kind]]:
     """Frequencies of events with both streams, and the events."""
     for name in (*here.numbers, _LEARNT):
         mine, other = scores if name == _LEARNT else (here.numbers[name], there.numbers[name])

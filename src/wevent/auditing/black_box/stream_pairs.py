@@ -64,7 +64,7 @@ class Victim:
     cells: int
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Victim:
+    def from_options(cls, options: Mapping[str, Any]) -> Victim:
         """The worst change of a record: k cells or none; with `replace` k cells or k others."""
         most = int(options.get("max_cells_per_user") or 1)
         if options.get("neighbours", "add_remove") == "replace":
@@ -72,10 +72,12 @@ class Victim:
         return cls(tuple(range(most)), (), most + 1)
 
 
-def pairs_of(requirement: Requirement, victim: Victim) -> Iterator[Pair]:
-    """Pairs of streams in which a member of this class is as exposed as can be."""
+def pairs_for(requirement: Requirement, victim: Victim, *, is_widest: bool = False) -> Iterator[Pair]:
+    """Yield pairs of streams that expose a member of this class most; the victim alone where noise is widest."""
     window = requirement.window
     yield _alone("victim alone", requirement, victim, lead=0, tail=0)
+    if is_widest:
+        return
     yield _alone("victim alone, after empty slots", requirement, victim, lead=window, tail=1)
     yield _jumping(requirement, victim)
     yield _crowded(requirement, victim)
@@ -87,11 +89,6 @@ def pairs_of(requirement: Requirement, victim: Victim) -> Iterator[Pair]:
     if window == 1:  # once: many cells take their time
         among = Victim(victim.here, victim.there, _MANY)
         yield _alone("victim alone, among many cells", requirement, among, lead=0, tail=0)
-
-
-def whispered(requirement: Requirement, victim: Victim) -> Iterator[Pair]:
-    """For a promise so strict that noise reaches the ends of number types: the victim alone, nothing to hide behind."""
-    yield _alone("victim alone", requirement, victim, lead=0, tail=0)
 
 
 def _with_victim(

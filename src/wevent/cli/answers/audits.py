@@ -45,7 +45,6 @@ class AuditAnswer(Answer):
         verdict: the worst of the findings' verdicts.
         confidence: the probability with which nothing of an honest mechanism is called broken, all audits together.
         findings: audit by audit.
-        notes: what was not tried, and why.
         meaning: what the verdict says and what it does not.
         seconds: how long it took.
         plot: the picture; null if there is none.
@@ -57,7 +56,6 @@ class AuditAnswer(Answer):
     verdict: str
     confidence: float
     findings: list[ShownAnswer]
-    notes: list[str]
     meaning: str
     seconds: float
     plot: str | None

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from wevent.auditing.black_box.seen import Seen
+from wevent.auditing.black_box.observations import Observations
 from wevent.auditing.black_box.stream_pairs import Pair
 from wevent.core.arrays import BoolArray, FloatArray
 
@@ -22,7 +22,7 @@ Words = npt.NDArray[np.str_]
 
 
 @dataclass(frozen=True)
-class Tells:
+class Features:
     """Per run, by name.
 
     Attributes:
@@ -34,7 +34,7 @@ class Tells:
     words: Mapping[str, Callable[[], Words]]
 
 
-def tells_of(pair: Pair, seen: Seen) -> Tells:
+def find_features(pair: Pair, seen: Observations) -> Features:
     """Everything that is looked at in runs on one of two streams; the same for both."""
     values = np.nan_to_num(seen.values, nan=0.0, posinf=1e300, neginf=-1e300)
     numbers = {
@@ -42,10 +42,10 @@ def tells_of(pair: Pair, seen: Seen) -> Tells:
         **_of_dissimilarity(pair, values, seen),
         **_of_low_bits(pair, values),
     }
-    return Tells(numbers, _words(pair, values, seen))
+    return Features(numbers, _words(pair, values, seen))
 
 
-def features(tells: Tells) -> FloatArray:
+def score_features(tells: Features) -> FloatArray:
     """What a score is learnt from: the few numbers that a likelihood ratio is made of; runs × features."""
     chosen = [name for name in tells.numbers if not name.startswith(_BITS)]
     columns = np.stack([tells.numbers[name] for name in chosen], axis=1)
@@ -101,7 +101,7 @@ def _changed(pair: Pair) -> BoolArray:
     return changed if changed.any() else np.ones_like(changed)
 
 
-def _of_dissimilarity(pair: Pair, values: FloatArray, seen: Seen) -> dict[str, FloatArray]:
+def _of_dissimilarity(pair: Pair, values: FloatArray, seen: Observations) -> dict[str, FloatArray]:
     """The noisy distance to the last measurement, cut off at what it would be in either stream (spec 7)."""
     told = ~np.isnan(seen.dissimilarity)
     here, there = (np.abs(truth - _last_measured(values, seen.fresh())).sum(axis=2) for truth in pair.totals())
@@ -137,7 +137,7 @@ def _of_low_bits(pair: Pair, values: FloatArray) -> dict[str, FloatArray]:
     }
 
 
-def _words(pair: Pair, values: FloatArray, seen: Seen) -> dict[str, Callable[[], Words]]:
+def _words(pair: Pair, values: FloatArray, seen: Observations) -> dict[str, Callable[[], Words]]:
     span = values[:, slice(*pair.span)]
     parts = {
         "the whole transcript": values,
@@ -148,12 +148,11 @@ def _words(pair: Pair, values: FloatArray, seen: Seen) -> dict[str, Callable[[],
     for lag in (2**power for power in range(1, (pair.cells - 1).bit_length())):  # noise that repeats in blocks
         parts[f"difference between cells {lag} apart, exactly"] = span[:, :, 0] - span[:, :, lag]
     words: dict[str, Callable[[], Words]] = {
-        "pattern of outcomes": lambda: np.array([" ".join(run) for run in seen.words]),
+        "pattern of outcomes": lambda: np.array([" ".join(run) for run in seen.outcomes]),
         "value beside the end of a number type": lambda: _beside_ends(span[:, :, _changed(pair)]),
         **{name: partial(_digests, part) for name, part in parts.items()},
     }
-    words.update({name: partial(np.array, list(marks)) for name, marks in seen.marks.items()})
-    return words
+    return {**words, "thresholds": partial(np.array, list(seen.thresholds))}
 
 
 def _beside_ends(values: FloatArray) -> Words:

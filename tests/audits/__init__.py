@@ -1,1 +1,0 @@
-"""`make audit`: the long form of the audits of every mechanism, and how often the honest are called broken."""
