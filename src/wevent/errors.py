@@ -6,6 +6,8 @@ A message has two sentences: the problem, and the fix. It never contains a count
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
+from difflib import SequenceMatcher
 from typing import Any
 
 _PASSING = {
@@ -137,6 +139,25 @@ class JournalUnreachable(StorageFailed):
     """
 
     passing = True
+
+
+def find_nearest(word: str, known: Iterable[str]) -> tuple[str, float]:
+    """Return the most similar known word and the similarity, from 0 to 1; among equals one with the same letters.
+
+    >>> find_nearest("pdb", ["pbu", "pbd"])[0]
+    'pbd'
+    """
+    found = [
+        (SequenceMatcher(None, word.lower(), one.lower()).ratio(), sorted(word) == sorted(one), one) for one in known
+    ]
+    similarity, _, nearest = max(found, default=(0.0, False, ""))
+    return nearest, similarity
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Return a question for the end of an error: the nearest word, or `otherwise` if none is near."""
+    nearest, similarity = find_nearest(word, known)
+    return f"Did you mean {nearest!r}?" if similarity > 0.6 else otherwise
 
 
 def may_pass(error: OSError) -> bool:

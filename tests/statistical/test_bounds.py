@@ -13,7 +13,7 @@ import pytest
 
 import wevent
 from tests.support.bounds import pba_bound, pbd_bound, sampling_mechanism_bound
-from wevent.core.threshold import reporting_errors
+from wevent.core.estimators import reporting_errors
 
 MIXED = {(4, "0.8"): 30, (6, "0.9"): 20, (8, "1.0"): 5}
 EQUAL = {(6, "0.9"): 50}

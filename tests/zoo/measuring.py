@@ -13,11 +13,10 @@ from tests.zoo.spending import rebuilt
 from wevent.auditing.audit_subject import AuditSubject, build_subject
 from wevent.core import estimators, permit, step
 from wevent.core.budget import noise_scale, sampling_probability
-from wevent.core.estimators import Sampling, laplace_error, sample
+from wevent.core.estimators import Sampling, _choose, laplace_error, sample
 from wevent.core.mechanism import Measurement, NoiseSource, Plan
 from wevent.core.permit import Permit
 from wevent.core.requirements import Population, Requirement
-from wevent.core.threshold import _choose
 from wevent.noise import SecureNoise, SeededNoise
 
 ONE_CLASS = Population({Requirement(2, 1): 20})

@@ -93,10 +93,10 @@ def short_ring() -> Undone:
 
     def forgetting(self: Ledger) -> None:
         if self.slot >= 64:
-            wide = self._twice_windows > 64
-            place = self._offsets + (self.slot - 63) % self._twice_windows
-            self._sums -= self._charges[place] * wide
-            self._charges[place] *= ~wide
+            wide = self.windows > 64
+            place = self._offsets + (self.slot - 63) % self.windows
+            self._sums -= self._charges[:, place] * wide
+            self._charges[:, place] *= ~wide
         open_next(self)
 
     return together((Ledger, "_open_next", forgetting))
@@ -107,7 +107,7 @@ def lone_forgotten() -> Undone:
     update = Ledger.update
 
     def forgetting(self: Ledger, population: Population, keep: Any = None) -> Any:
-        self._sums[np.tile(self.sizes <= 1, 2)] = 0
+        self._sums[:, self.sizes <= 1] = 0
         return update(self, population, keep)
 
     return together((Ledger, "update", forgetting))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from wevent.core.nearest import did_you_mean
+from wevent.errors import did_you_mean
 
 if TYPE_CHECKING:
     from wevent.journal.address import JournalAddress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from wevent.core.nearest import did_you_mean
+from wevent.errors import did_you_mean
 
 
 class SuggestingGroup(click.Group):

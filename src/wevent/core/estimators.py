@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.core.budget import NANO, response_probability
+from wevent.core.budget import NANO, least_threshold, response_probability
 from wevent.core.mechanism import Measurement, NoiseError, NoiseSource, Plan
 from wevent.core.permit import (
     WEIGHT_BITS,
@@ -27,7 +28,6 @@ from wevent.core.permit import (
     suffices,
     weighted_losses,
 )
-from wevent.core.threshold import choose_threshold
 
 
 def randomize(answer: int, *, cells: int, budget: int, draw_bits: Callable[[int], int]) -> int:
@@ -63,6 +63,83 @@ def unbiased(reports: npt.NDArray[np.int64], users: Any, truths: Any, cells: int
     lies = (1.0 - truths) / cells
     estimates: npt.NDArray[np.float64] = (reports - users * lies) / (truths - lies)
     return estimates
+
+
+class Threshold(NamedTuple):
+    """The chosen θ in nano-epsilons (0: no class has enough budget) and the error expected of it."""
+
+    nano: int
+    error: float
+
+
+def reporting_errors(
+    budgets: npt.ArrayLike, sizes: npt.ArrayLike, *, sensitivity: int = 1, cells_per_user: int = 1
+) -> tuple[IntArray, FloatArray]:
+    """Return all candidate thresholds, ascending, and the reporting error of each (paper, Definitions 6 and 7; spec 5).
+
+    For threshold θ, p_g = expm1(e_g/k)/expm1(θ/k) below θ and 1 from it on:
+    error(θ) = Σ k·n_g·p_g(1 − p_g) + (Σ k·n_g(1 − p_g))² + 2(Δ/θ)².
+
+    One sort, then prefix sums of n, n·E and n·E² with E = expm1(e/k): O(G). E is scaled by the largest exp, so nothing
+    overflows. Classes with equal budgets contribute nothing to each other (p = 1), so ties need no care; a class with
+    budget 0 has E = 0, counts fully in the bias and is no candidate.
+    """
+    budget_array = np.asarray(budgets, dtype=np.int64)
+    order = budget_array.argsort(kind="stable")
+    ascending = budget_array[order]
+    users = np.asarray(sizes, dtype=np.float64)[order] * cells_per_user
+    epsilons = ascending / NANO
+    exponents = epsilons / cells_per_user
+    growth = np.exp(exponents - exponents[-1:]) * -np.expm1(-exponents)  # expm1(e/k)/exp(max/k)
+
+    first = int(ascending.searchsorted(1))  # budgets of 0 are no candidates
+    growth_sums = _sums_before(users * growth)[first:]
+    square_sums = _sums_before(users * growth * growth)[first:]
+    user_sums = _sums_before(users)[first:]
+    growth, epsilons = growth[first:], epsilons[first:]
+
+    kept = growth_sums / growth
+    variance = kept - square_sums / (growth * growth)
+    bias = user_sums - kept
+    noise = sensitivity / epsilons
+    return ascending[first:], np.maximum(variance, 0.0) + bias * bias + 2.0 * noise * noise
+
+
+def _sums_before(values: FloatArray) -> FloatArray:
+    """Return for each entry the sum of those before it."""
+    sums = np.empty_like(values)
+    sums[0] = 0.0
+    np.cumsum(values[:-1], out=sums[1:])
+    return sums
+
+
+def choose_threshold(permit: Permit) -> Threshold:
+    """Return the threshold with the smallest reporting error, the smallest such if several: OBS (paper, Algorithm 1; spec 5).
+
+    Pure accuracy: any threshold is private, because the sampling probabilities follow from it. Floats are fine here.
+
+    It reads the permit's budgets e_g and the registered class sizes n_g (never the number present), Δ and k. The sizes are
+    those of users who are counted in their own class (spec 15.3): a user in transition does not move θ. A budget so small
+    that its noise would be cut off (`least_threshold`) is no candidate.
+    """
+    return _choose(
+        permit.budgets.tobytes(), permit.threshold_sizes.tobytes(), permit.sensitivity, permit.cells_per_user
+    )
+
+
+@lru_cache(maxsize=64)  # budgets stay the same in most slots: nothing was charged, nothing left a window
+def _choose(budgets: bytes, sizes: bytes, sensitivity: int, cells_per_user: int) -> Threshold:
+    candidates, errors = reporting_errors(
+        np.frombuffer(budgets, dtype=np.int64),
+        np.frombuffer(sizes, dtype=np.int64),
+        sensitivity=sensitivity,
+        cells_per_user=cells_per_user,
+    )
+    first = int(candidates.searchsorted(least_threshold(sensitivity)))
+    if first == len(candidates):
+        return Threshold(0, math.inf)
+    best = first + int(errors[first:].argmin())
+    return Threshold(int(candidates[best]), float(errors[best]))
 
 
 class Sampling:

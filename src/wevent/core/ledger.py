@@ -194,7 +194,7 @@ class Ledger:
         rows = np.repeat(np.arange(len(numbers)), numbers)
         places = np.arange(len(rows)) + (first - starts)[rows]
         kept = self._offsets[rows] + slots[places] % self.windows[rows]
-        return first, starts, places, self._charges[kept] + self._charges[kept + len(self._charges) // 2]
+        return first, starts, places, self._charges[:, kept].sum(axis=0)
 
     def with_classes(self, values: IntArray, class_values: IntArray) -> IntArray:
         """A copy of a per-row array in which the population's classes have these values instead."""
@@ -265,8 +265,8 @@ class Ledger:
     @property
     def forfeited(self) -> tuple[IntArray, IntArray]:
         """Probe and publication charges per row of a draw that failed in the open slot; zeros if none did."""
-        charges = self._charges[self._places]
-        return charges[: len(self._rows)], charges[len(self._rows) :]
+        probe, publication = self._charges[:, self._places]
+        return probe, publication
 
     def commit(self, reservation: Reservation | None, publication_charges: IntArray | None) -> None:
         """Store the open slot's charges and open the next slot.
@@ -357,11 +357,8 @@ class Ledger:
         carried = np.array([position.get(requirement, -1) for requirement in self._rows], dtype=np.int64)
         for row, old in enumerate(carried.tolist()):
             if old >= 0:
-                for kind in (0, 1):  # probe, then publication
-                    source = int(old_offsets[kind * len(old_rows) + old])
-                    target = int(self._offsets[kind * len(self._rows) + row])
-                    width = self._rows[row].window
-                    self._charges[target : target + width] = old_charges[source : source + width]
+                source, target, width = int(old_offsets[old]), int(self._offsets[row]), self._rows[row].window
+                self._charges[:, target : target + width] = old_charges[:, source : source + width]
         self._resum()
         return carried
 
@@ -381,11 +378,10 @@ class Ledger:
             raise _impossible("their rows are not those of the population")
         if not 1 <= slot <= MAX_SLOT:
             raise _impossible("the slot is out of range")
-        places = 2 * sum(requirement.window for requirement in requirements)
-        if len(charges) != 8 * places:
+        if len(charges) != 16 * sum(requirement.window for requirement in requirements):
             raise _impossible(f"{len(charges)} bytes do not fit the rows")
-        kept = np.frombuffer(charges, dtype=np.int64)
-        probe, publication = kept[: places // 2], kept[places // 2 :]
+        kept = np.frombuffer(charges, dtype=np.int64).reshape(2, -1)
+        probe, publication = kept
         limits = np.repeat(
             [requirement.nano for requirement in requirements], [requirement.window for requirement in requirements]
         )
@@ -441,23 +437,23 @@ class Ledger:
         return frozen_copy(values) if values.shape == shape else None
 
     def _store(self, probe: IntArray, publication: IntArray) -> None:
-        slot_charges = np.concatenate((probe, publication))
-        self._charges[self._places] += slot_charges
+        slot_charges = np.stack((probe, publication))
+        self._charges[:, self._places] += slot_charges
         self._sums += slot_charges
 
     def _open_next(self) -> None:
         """Open the next slot and drop the charges that leave its window: those of slot − w_g."""
         self.slot += 1
         self._forfeits = False
-        self._places = self._offsets + self.slot % self._twice_windows
-        self._sums -= self._charges[self._places]
-        self._charges[self._places] = 0
+        self._places = self._offsets + self.slot % self.windows
+        self._sums -= self._charges[:, self._places]
+        self._charges[:, self._places] = 0
         self._update_remaining()
 
     def _resum(self) -> None:
         """Compute sums from charges that were put in place; what the open slot has was forfeited."""
-        self._sums[:] = np.add.reduceat(self._charges, self._offsets)
-        self._forfeits = any_true(self._charges[self._places] != 0)
+        self._sums[:] = np.add.reduceat(self._charges, self._offsets, axis=1)
+        self._forfeits = any_true(self._charges[:, self._places] != 0)
         self._update_remaining()
 
     def _update_remaining(self) -> None:
@@ -467,9 +463,8 @@ class Ledger:
     def _lay_out(self, population: Population, rows: list[Requirement]) -> None:
         """Allocate empty places for these rows.
 
-        Charges are flat: for each row w_g places of probe charges, then for each row w_g places of publication charges;
-        slot t is kept in place t mod w_g. Sums are probe per row, then publication per row. One index array then serves
-        both kinds, which halves the work of a slot.
+        `_charges` has two lines, probe and publication. In each, row g owns the w_g places from `_offsets[g]` on, a ring:
+        slot t is at place t mod w_g. `_places` are those of the open slot, and `_sums` the sums of the rings.
         """
         self._population = population
         self._threshold_sizes = population.threshold_sizes
@@ -482,14 +477,12 @@ class Ledger:
         held = dict(population.items())
         self.sizes = frozen_ints([held.get(row, 0) for row in rows])
         self.typical_sizes = frozen_copy(count_typical(self.windows, self.epsilons, self.sizes))
-        self._twice_windows = np.concatenate((self.windows, self.windows))
-        ends = np.cumsum(self._twice_windows)
-        self._offsets = ends - self._twice_windows
-        self._places = self._offsets + self.slot % self._twice_windows
-        self._charges = np.zeros(int(ends[-1]), dtype=np.int64)
-        self._sums = np.zeros(2 * len(rows), dtype=np.int64)
+        self._offsets = np.cumsum(self.windows) - self.windows
+        self._places = self._offsets + self.slot % self.windows
+        self._charges = np.zeros((2, int(self.windows.sum())), dtype=np.int64)
+        self._sums = np.zeros((2, len(rows)), dtype=np.int64)
         self._remaining = self.epsilons.copy()
-        self._probe_spent, self.publication_spent = self._sums[: len(rows)], self._sums[len(rows) :]
+        self._probe_spent, self.publication_spent = self._sums
         self.publication_spent.setflags(write=False)
         if self._rows == population.classes:
             self._members: IntArray | None = None

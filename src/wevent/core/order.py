@@ -13,7 +13,6 @@ import numpy as np
 
 from wevent.core.arrays import IntArray, any_true, frozen_copy
 
-_CELLS = 1 << 20  # windows × epsilons of one grid, which bounds memory
 _MOST = np.iinfo(np.int64).max
 
 
@@ -26,42 +25,40 @@ class StrictnessOrder:
         rows: indices of the rows that the order binds.
     """
 
-    __slots__ = ("_blocks", "_looser", "_stricter", "_width")
+    __slots__ = ("_by_window", "_epsilons", "_looser", "_stricter")
 
     def __init__(self, windows: IntArray, epsilons: IntArray, rows: IntArray) -> None:
         rows = rows[np.lexsort((-epsilons[rows], windows[rows]))]  # every row after all looser ones
         self._stricter, self._looser = _find_covering_pairs(epsilons[rows], rows)
-        # a grid of the distinct windows, ascending, and the distinct epsilons, descending: stricter is down and right
-        lines = np.unique(windows[rows], return_inverse=True)[1]
-        columns = np.unique(-epsilons[rows], return_inverse=True)[1]
-        self._width = int(columns.max(initial=0)) + 1
-        height = max(1, _CELLS // self._width)
-        ends = np.searchsorted(lines, np.arange(0, len(lines) + height, height)).tolist()
-        blocks = [slice(*both) for both in pairwise(ends)]
-        self._blocks = [(rows[one], lines[one] % height, columns[one]) for one in blocks if one.start < one.stop]
+        distinct, columns = np.unique(-epsilons[rows], return_inverse=True)  # stricter to the right
+        self._epsilons = len(distinct)
+        starts = np.flatnonzero(np.diff(windows[rows], prepend=0)).tolist()
+        self._by_window = [(rows[i:j], columns[i:j]) for i, j in pairwise([*starts, len(rows)])]
 
     def lower(self, offers: IntArray) -> IntArray:
         """Return the offers with each row lowered to the smallest offer among itself and all looser rows."""
-        return self._scan(offers, np.minimum, _MOST, 1)
+        if not self._is_violated(offers):
+            return offers
+        lowered, smallest = offers.copy(), np.full(self._epsilons, _MOST)  # by ε, of the windows so far
+        for rows, columns in self._by_window:
+            smallest[columns] = np.minimum(smallest[columns], offers[rows])
+            smallest = np.minimum.accumulate(smallest)
+            lowered[rows] = smallest[columns]
+        return frozen_copy(lowered)
 
     def raise_charges(self, charges: IntArray) -> IntArray:
         """Return the charges with each row raised to the largest charge among itself and all stricter rows."""
-        return self._scan(charges, np.maximum, 0, -1)
+        if not self._is_violated(charges):
+            return charges
+        raised, largest = charges.copy(), np.zeros(self._epsilons, dtype=np.int64)
+        for rows, columns in reversed(self._by_window):
+            largest[columns] = np.maximum(largest[columns], charges[rows])
+            largest = np.maximum.accumulate(largest[::-1])[::-1]
+            raised[rows] = largest[columns]
+        return frozen_copy(raised)
 
-    def _scan(self, values: IntArray, reduce: np.ufunc, neutral: int, step: int) -> IntArray:
-        """Return the values with each row reduced over the rows up and left of it; over those down and right for step −1."""
-        if not self._looser.size or not any_true(values.take(self._stricter) > values.take(self._looser)):
-            return values
-        scanned, edge = values.copy(), np.full(self._width, neutral)
-        for rows, lines, columns in self._blocks[::step]:
-            grid = np.full((int(lines[-1]) + 1, self._width), neutral)
-            grid[lines, columns] = values[rows]
-            grid = grid[::step]
-            grid[0] = reduce(grid[0], edge)
-            grid = reduce.accumulate(grid)
-            edge = grid[-1]
-            scanned[rows] = reduce.accumulate(grid[:, ::step], axis=1)[::step, ::step][lines, columns]
-        return frozen_copy(scanned)
+    def _is_violated(self, values: IntArray) -> bool:
+        return bool(self._looser.size) and any_true(values.take(self._stricter) > values.take(self._looser))
 
 
 @lru_cache(maxsize=16)  # sizes change more often than classes

@@ -12,8 +12,7 @@ from typing import Any
 from wevent.core.arrays import IntArray, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO, parse_nano
 from wevent.core.limits import MAX_USERS, MAX_WINDOW
-from wevent.core.nearest import did_you_mean
-from wevent.errors import InvalidPopulation, InvalidRequirement
+from wevent.errors import InvalidPopulation, InvalidRequirement, did_you_mean
 
 
 @total_ordering

@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from wevent.core.limits import MAX_CHANGES, MAX_CYCLE, MAX_SLOT, MAX_USERS
-from wevent.core.nearest import did_you_mean
-from wevent.errors import InvalidOption
+from wevent.errors import InvalidOption, did_you_mean
 
 Neighbours = Literal["add_remove", "replace"]
 ThresholdRule = Literal["error", "scale", "std"]

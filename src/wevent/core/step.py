@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.budget import NANO
-from wevent.core.estimators import sample
+from wevent.core.estimators import choose_threshold, sample
 from wevent.core.ledger import Ledger
 from wevent.core.limits import farthest_compared
 from wevent.core.mechanism import (
@@ -39,7 +39,6 @@ from wevent.core.mechanism import (
 )
 from wevent.core.permit import Permit, Reservation
 from wevent.core.settings import ThresholdRule
-from wevent.core.threshold import choose_threshold
 from wevent.errors import InsufficientBudget
 
 OutcomeKind = Literal["published", "repeated", "nullified"]

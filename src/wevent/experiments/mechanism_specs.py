@@ -8,10 +8,9 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from wevent.core.mechanism import NoiseSource
-from wevent.core.nearest import nearest
 from wevent.core.requirements import Population, Requirement
 from wevent.core.settings import Options, check_value, option_kinds, option_text
-from wevent.errors import InvalidOption, UnknownMechanism
+from wevent.errors import InvalidOption, UnknownMechanism, find_nearest
 from wevent.experiments.baselines import BASELINES, Baseline
 from wevent.experiments.datasets.stream import Stream, times_of
 from wevent.publisher.catalogue import SIMULATED_ONLY, find_mechanism, mechanisms
@@ -157,7 +156,7 @@ def _parse(label: str, options: Mapping[str, Any] | None, baselines: bool) -> Sp
         known = (*error.facts["known"], *(SIMULATED_ONLY if baselines else ()))
         if not baselines:
             raise
-        near = nearest(str(error.facts["name"]), known, always=True)
+        near, _ = find_nearest(str(error.facts["name"]), known)
         raise UnknownMechanism(
             error.problem, f"Did you mean {near!r}?", name=error.facts["name"], suggestion=near, known=known
         ) from None

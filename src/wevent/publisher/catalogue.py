@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from wevent.core.mechanism import Mechanism
-from wevent.core.nearest import nearest
 from wevent.core.registry import BUILT_IN
-from wevent.errors import InvalidOption, UnknownMechanism
+from wevent.errors import InvalidOption, UnknownMechanism, find_nearest
 
 ENTRY_POINT_GROUP = "wevent.mechanisms"
 
@@ -78,7 +77,7 @@ def find_mechanism(name: str) -> Mechanism:
             suggestion="pft",
             known=tuple(known),
         )
-    near = nearest(str(name), known, always=True)
+    near, _ = find_nearest(str(name), known)
     raise UnknownMechanism(
         f"Unknown mechanism {name!r}.",
         f"Did you mean {near!r}?",

@@ -10,11 +10,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from wevent.core.nearest import did_you_mean
 from wevent.core.requirements import Levels
 from wevent.core.settings import Kind, kinds
 from wevent.counting.labels import Cells, split_labels
-from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
+from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings, did_you_mean
 from wevent.journal import JournalAddress, PostgresAddress, is_begun, parse_address
 from wevent.settings import SETTINGS, RunOptions, ServiceSettings, Settings
 from wevent.settings.values import (

@@ -45,8 +45,7 @@ def test_forecast_is_what_a_window_then_has_left(windows: list[int], parts: list
 
 def dense(ledger: Ledger, delays: IntArray) -> IntArray:
     """The same from all places of all windows: what a forecast is, without any shortcut."""
-    half, first = len(ledger._charges) // 2, ledger._offsets
-    kept = ledger._charges[:half] + ledger._charges[half:]
+    first, kept = ledger._offsets, ledger._charges.sum(axis=0)
     remaining = np.empty((len(ledger.rows), len(delays)), dtype=np.int64)
     for row, requirement in enumerate(ledger.rows):
         for place, delay in enumerate(delays.tolist()):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tests.support.profiles import examples
 from wevent import InsufficientBudget, Population, Publisher, Requirement, SeededNoise
-from wevent.core import order
 from wevent.core.ledger import Ledger
 from wevent.core.order import StrictnessOrder
 
@@ -101,20 +100,15 @@ REQUIREMENTS = st.tuples(st.integers(1, 6), st.integers(12, 40)).map(lambda key:
 @given(
     classes=st.lists(REQUIREMENTS, min_size=1, max_size=12, unique=True),
     lasting=st.integers(0, 2**12 - 1),
-    cells=st.sampled_from([1, 7, 1 << 20]),
     data=st.data(),
 )
-def test_the_grid_scan_is_the_rule_written_out(
-    classes: list[Requirement], lasting: int, cells: int, data: st.DataObject
-) -> None:
-    """Over any bound rows, in one grid or in many small ones."""
+def test_the_scan_is_the_rule_written_out(classes: list[Requirement], lasting: int, data: st.DataObject) -> None:
+    """Over any bound rows."""
     classes = sorted(classes)
     bound = [row for row in range(len(classes)) if lasting >> row & 1] or [0]
     values = data.draw(st.lists(st.integers(0, 20), min_size=len(classes), max_size=len(classes)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order, "_CELLS", cells)
-        columns = [(one.window, one.nano) for one in classes]
-        made = StrictnessOrder(*np.array(columns, dtype=np.int64).T, ints(*bound))
+    columns = [(one.window, one.nano) for one in classes]
+    made = StrictnessOrder(*np.array(columns, dtype=np.int64).T, ints(*bound))
     lowered, raised = list(values), list(values)
     for row in bound:
         lowered[row] = min(values[other] for other in bound if is_stricter(classes[row], classes[other]))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.scripted import ScriptedNoise, permit_for
 from wevent import Population, Publisher, Requirement
-from wevent.core.threshold import choose_threshold, reporting_errors
+from wevent.core.estimators import choose_threshold, reporting_errors
 
 DRIVERS = Population({Requirement(4, 1): 98, Requirement(8, 1): 2})
 
