@@ -138,7 +138,7 @@ def _find_mistakes(
         yield "The inputs hold no events: every slot would be published as empty."
     if settings.start_auto:
         yield (
-            "start = auto reads start and end from the events: one person's event can decide when the stream begins or "
+            "start = auto reads start and end from the events: one user's event can decide when the stream begins or "
             "ends, which no epsilon covers. Declare both."
         )
     over = clock.start_of(last + 1)
@@ -149,7 +149,7 @@ def _find_mistakes(
         )
     if found.events and found.users_found < _FEW * found.events:
         theirs = found.outlines.get("unknown_user", "")
-        alike = "" if theirs != requirements_outline else " They look alike: are these the same people?"
+        alike = "" if theirs != requirements_outline else " They look alike: are these the same users?"
         yield (
             f"{'Few' if found.users_found else 'No'} events are of registered users. Ids look like {theirs!r} in the events "
             f"and like {requirements_outline!r} in the requirements (user_column = {settings.user_column!r}).{alike}"
@@ -174,9 +174,9 @@ def _find_mistakes(
     if totals["before"] + totals["after"] + totals["no_time"] > most:
         yield _explain_times(settings, found, (clock.start_of(1), over), last)
     if totals["no_offset"]:
-        yield "Times without an offset are malformed: if they are UTC say --timezone UTC, or give their offset (+02:00)."
+        yield "Times without an offset are malformed: give --timezone UTC if they are UTC, or their offset (+02:00)."
     if totals["no_record"] > most:
-        yield "Most lines are no records: is the delimiter the one that the file's ending says (.csv, .tsv)?"
+        yield "Most lines are no records: does the delimiter match the file's ending (.csv, .tsv)?"
 
 
 def _explain_times(settings: Settings, found: Inspection, declared: _Span, last: int) -> str:
@@ -190,7 +190,7 @@ def _explain_times(settings: Settings, found: Inspection, declared: _Span, last:
         if other is None or other == span:  # texts are the same in any unit
             continue
         if other[0] < declared[1] and other[1] >= declared[0]:
-            return f"Times would lie within start and end if numbers counted {unit}: say --time-unit {unit}."
+            return f"Times would lie within start and end if numbers counted {unit}: use --time-unit {unit}."
     if span is None:
         return "No event has a time that can be read."
     theirs, ours = ((_year(first), _year(last)) for first, last in (span, declared))

@@ -72,8 +72,8 @@ class Preview(NamedTuple):
         shown = "; ".join(f"window {window}, epsilon {nano / NANO:g}" for window, nano in self.alone[:_SHOWN])
         more = f"; and {len(self.alone) - _SHOWN} more" if len(self.alone) > _SHOWN else ""
         return [
-            f"Warning: only one person holds {'each of ' if len(self.alone) > 1 else ''}{shown}{more}. How many hold a "
-            "requirement is public, so whoever knows who asked for it knows when this person joins, leaves or changes."
+            f"Warning: only one user holds {'each of ' if len(self.alone) > 1 else ''}{shown}{more}. The number of users per "
+            "requirement is public: linked to this user, it shows when the user joins, leaves or changes."
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,9 +205,9 @@ class Difference:
         """Return the remarks and the effect in words."""
         sentences = [*self.notes]
         if self.requested == 1:
-            sentences.append("1 person added by `users` is not in the file and leaves.")
+            sentences.append("1 user added by `users` is not in the file and leaves.")
         elif self.requested:
-            sentences.append(f"{self.requested} people added by `users` are not in the file and leave.")
+            sentences.append(f"{self.requested} users added by `users` are not in the file and leave.")
         return [*sentences, *self.preview.sentences()] if self.total else sentences
 
     def to_dict(self) -> dict[str, Any]:
@@ -343,7 +343,7 @@ def import_changes(
     if is_pinned and not allow_removals and leaving >= 2 and leaving * _MOST_LEAVING > len(current):
         raise InvalidMembership(
             f"{leaving} of the {len(current)} registered users are missing in the requirements file.",
-            "Nothing was changed. Was the file cut? If they do leave, say --allow-removals.",
+            "Nothing was changed. Was the file cut? If they do leave, add --allow-removals.",
         )
     joining = sum(change.user not in current for change in changes)
     changing = len(changes) - leaving - joining

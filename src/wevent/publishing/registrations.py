@@ -121,9 +121,7 @@ def leave(
     with _changeable(place) as journal:
         registry = journal.registry
         if not registry.holds(user) and not (erased and registry.remembers(user)):
-            raise NotRegistered(
-                "The user is not registered.", "Check the id, letter by letter: `list` shows everybody."
-            )
+            raise NotRegistered("The user is not registered.", "Check the id: `list` shows all users.")
         leaving = Change("erase" if erased else "remove", user)
         force = _ask(journal, leaving, dry_run=dry_run, due_through=due_through)._replace(earlier_until=None)
     return force if dry_run or due_through is not None else force._replace(slot=apply_changes(place).slot)

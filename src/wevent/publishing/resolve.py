@@ -57,7 +57,7 @@ def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
     if SEEDED in journal.head().unsafe:
         raise InvalidJournal(
             f"The journal ran with seeded noise ({journal.name}).",
-            "Whoever knows the seed can undo it: publish into another journal (over the same people epsilons add up).",
+            "The seed undoes the noise: publish into another journal (over the same users epsilons add up).",
             path=journal.name,
         )
     plan = plan_settling(journal, options)

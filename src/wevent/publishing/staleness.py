@@ -68,7 +68,7 @@ def plan_settling(journal: Journal, stated: RestoreOptions) -> Settlement | None
         raise InvalidOption(problem, fix, option="released_through")
     known = _known_released(journal, head.committed, stated=True)
     if through < known <= head.committed and not head.copied:
-        problem = f"The journal knows every slot that was released: it ends with slot {head.committed}."
+        problem = f"The journal has every slot that was released: it ends with slot {head.committed}."
         raise _refusal(journal, problem, known, "Nothing is to be settled: leave --released-through out.")
     if through < known:
         problem = f"Slot {through} is not the last one that was released: state --released-through {known} or later."
@@ -108,7 +108,7 @@ def refuse_stale(journal: Journal, head: Head, record: WitnessRecord | None = No
     if head.copied:
         raise _refusal(journal, f"The journal is a backup that ends with slot {head.committed}.")
     if known > head.committed:
-        problem = f"The witness of the journal knows slot {known}, but the journal ends with slot {head.committed}."
+        problem = f"The witness of the journal shows slot {known}, but the journal ends with slot {head.committed}."
         raise _refusal(journal, problem, known)
 
 
@@ -139,14 +139,14 @@ def _find_doubts(journal: Journal, batch: Batch, stated: RestoreOptions) -> Sett
     if not same_versions and (has_others or not stated.same_settings):  # the witness is believed, not the statement
         if stated.widest_window is None:
             if_same = (
-                "" if has_others else "If settings did not change after the backup, say --same-settings. Otherwise "
+                "" if has_others else "If settings did not change after the backup, add --same-settings. Otherwise "
             )
             problem = f"No witness shows whether slot {through} had the settings of the backup."
             if has_others:
                 problem = "The witness of this journal shows other settings than the backup has."
             fix = (
-                f"{if_same}nobody is counted for the widest window ever declared: state it (--widest-window SLOTS), epochs "
-                "after the backup included."
+                f"{if_same}no user is counted for the widest window ever declared: state it (--widest-window SLOTS), "
+                "versions after the backup included."
             )
             raise _refusal(journal, problem, through, fix)
         silent_through = through + max(classes.max_window, stated.widest_window)
@@ -193,8 +193,8 @@ def _refusal(journal: Journal, problem: str, released: int | None = None, fix: s
     """Return the error for a stale journal; by default with the fix for old copies, which depends on what restores them."""
     to = "to publish or serve" if is_address(journal.name) else "to `wevent restore BACKUP JOURNAL` or to publish"
     fix = fix or (
-        f"Say through which slot releases ever went out (--released-through SLOT, {to}). Those slots are charged with the "
-        "most they could have cost and never drawn again."
+        f"State the last slot that was ever released (--released-through SLOT, {to}). Later slots are charged "
+        "with the most they could have cost and never drawn again."
     )
     return StaleJournal(problem, fix, committed=journal.head().committed, released=released)
 
@@ -276,9 +276,9 @@ def restore(backup: Path, journal: JournalAddress, stated: RestoreOptions, at: H
         _refuse_swapped(backup, journal, witness)
         through, shown = stated.released_through, witness.before.committed
         if through is None:
-            hint = f"; {witness.path.name} knows of slot {shown}, so it is that one or later" if shown else ""
+            hint = f"; {witness.path.name} shows slot {shown}, so it is that one or later" if shown else ""
             raise StaleJournal(
-                "--released-through SLOT, the last slot that ever went out, is missing.",
+                "--released-through SLOT, the last slot that was ever released, is missing.",
                 f"It is the last one in your output, or what the receivers of the releases have{hint}. A later one costs "
                 "accuracy, never privacy.",
             )
@@ -287,8 +287,8 @@ def restore(backup: Path, journal: JournalAddress, stated: RestoreOptions, at: H
         identity, end, chain = _check_copy(copy, backup, witness)
         _refuse_sound(journal, identity, end)  # 3. what is there is worse than the backup
         if through < end:
-            problem = f"The backup knows slot {end}: state --released-through {end} or later, not {through}."
-            raise StaleJournal(problem, "Say the last slot that ever went out.")
+            problem = f"The backup ends with slot {end}: state --released-through {end} or later, not {through}."
+            raise StaleJournal(problem, "State the last slot that was ever released.")
         with SqliteJournal(copy, held=witness) as source:
             plan_settling(source, stated)  # enough is stated
         to_one_file(copy)
@@ -366,8 +366,8 @@ def _refuse_sound(journal: Path, identity: str, end: int) -> None:
         raise StaleJournal(problem, "Check both paths; nothing was changed.")
     if head.committed > end or (head.committed == end and not head.copied):
         raise StaleJournal(
-            f"The journal at {journal} is whole and knows slot {head.committed}; the backup ends with slot {end}.",
-            "There is nothing to restore: publish from it (with --released-through SLOT if it is behind what went out).",
+            f"The journal at {journal} is intact and ends with slot {head.committed}; the backup ends with slot {end}.",
+            "There is nothing to restore: publish from it (with --released-through SLOT if later slots were released).",
         )
 
 

@@ -22,7 +22,7 @@ _NAMES = {
 }
 _UNITS = {13: "ms", 16: "us"}  # digits of a time in our days
 _OUTPUTS = """\
-# What comes out, and what must never be lost: the journal knows what has been spent.
+# Releases, and the journal, which records the spent budget and must never be lost.
 out = "releases.ndjson"
 journal = "run.journal"
 
@@ -42,32 +42,32 @@ Large = 120
 OUTPUTS_AND_LEVELS = _OUTPUTS + _LEVELS
 """The end of every configuration that `wevent init` writes."""
 
-_WITH_WORDS = "# Every level is a class. Take these tables out if {requirements} has windows and epsilons as numbers.\n"
+_WITH_WORDS = "# Every level is a class. Remove these tables if {requirements} has windows and epsilons as numbers.\n"
 _WITH_NUMBERS = (
     "# {requirements} has windows and epsilons of its own, so no levels are declared: each would be a class, held or not.\n"
-    "# For words that people choose, take the signs in front of these tables away.\n"
+    "# To offer levels, remove the # in front of these tables.\n"
 )
 
 _CONFIG = """\
 # A stream of wevent, from the columns of {name}: their names and types, nothing of their values.
-# Fill in what is blank, and who asks for what in {requirements}. Then:
-#   wevent check {config}         # what publishing would meet; spends nothing
+# Fill in the blanks, and the requirements of users in {requirements}. Then:
+#   wevent check {config}         # validates; spends nothing
 #   wevent publish --config {config}
 # Paths start at the folder of this file; options of the command win over it.
 
-# What goes in: Parquet, CSV or NDJSON files (also .gz, also globs), or "-" for live lines on standard input.
+# Events: Parquet, CSV or NDJSON files (also .gz, also globs), or "-" for live lines on standard input.
 inputs = [{inputs}]
 {columns}
-# The clock is declared, never read from events: when the first and the last one came is somebody's secret.
+# The clock is declared, never read from events: the times of the first and the last one are private.
 # Times in UTC or with an offset, such as "2026-01-01T00:00:00Z".
 start = ""
 end = ""
 slot = "1h"
 
-# All cells there are, declared for the same reason: a number n for 0 to n-1, or a file with one label per line.
+# All cells, declared for the same reason: a number n for 0 to n-1, or a file with one label per line.
 cells = ""
 
-# Who asks for what: user,level or user,privacy,window in the words of [levels], or user,window,epsilon as numbers.
+# Requirements of users: user,level or user,privacy,window with the names of [levels], or user,window,epsilon as numbers.
 requirements = {requirements_file}
 
 {outputs_and_levels}"""

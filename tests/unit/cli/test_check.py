@@ -126,8 +126,8 @@ def test_the_text_says_that_it_is_private_and_what_the_json_says(run: RunCommand
         (events(user="{}"), (), "unknown user", 60, "9", "Ids look like '9' in the events and like 'a-9'"),
         (events(user="U-{}"), (), "unknown user", 60, "A-9", "No events are of registered users"),
         (events(time="2025-01-01T00:{:02d}:30Z"), (), "before the first slot", 60, None, "events are of 2025"),
-        (events(time="17672256{:02d}000"), (), None, 60, None, "say --time-unit ms"),
-        (events(time="17672256{:02d}000000"), (), None, 60, None, "say --time-unit us"),
+        (events(time="17672256{:02d}000"), (), None, 60, None, "use --time-unit ms"),
+        (events(time="17672256{:02d}000000"), (), None, 60, None, "use --time-unit us"),
         (events(time="17672256{:02d}"), ("--time-unit", "ms"), "before the first slot", 60, None, "--time-unit s."),
         (events(cell="North"), (), "unknown cell", 60, "Aaaaa", "differs from a declared one by case or spaces"),
         (events(cell=" north"), (), "unknown cell", 60, " aaaaa", "differs from a declared one by case or spaces"),
@@ -138,7 +138,7 @@ def test_the_text_says_that_it_is_private_and_what_the_json_says(run: RunCommand
             "time without an offset",
             60,
             "9999-99-99 99:99",
-            "say --timezone UTC",
+            "give --timezone UTC",
         ),
         (events(time="01.02.2026"), (), "no time", 60, "99.99.9999", "No event has a time that can be read"),
     ],
@@ -283,7 +283,7 @@ def test_what_the_file_changes_is_said_as_publish_says_it(run: RunCommand) -> No
     Path("users.csv").write_text(Path("users.csv").read_text().replace("u-1,8,0.5", "u-1,4,0.5"))
     _, out, _ = run("check", "events.csv", *CLOCK, *PEOPLE, *named)
     (said,) = (line for line in out.splitlines() if line.startswith("Requirements:"))
-    assert "1 person added by `users` is not in the file and leaves." in said
+    assert "1 user added by `users` is not in the file and leaves." in said
     assert "1 user is counted in a stricter class until slot 13 " in said
     _, _, err = run("publish", "events.csv", *CLOCK, *PEOPLE, *named)
     assert said in err

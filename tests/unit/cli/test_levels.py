@@ -147,7 +147,7 @@ def test_a_change_of_one_person_says_it_too(run: RunCommand) -> None:
     out = run("users", "run.journal", "add", "new", "--window", "81min", "--epsilon", "1")[1]
     assert "From 2026-01-01T02:00:00Z on, any 1 hour 30 minutes lose at most 1.\n" in out
     assert "Window 81min is no whole number of slots: it covers 9 slots (1 hour 30 minutes)." in out
-    assert "Warning: only one person holds window 9, epsilon 1. How many hold a requirement is public" in out
+    assert "Warning: only one user holds window 9, epsilon 1. The number of users per requirement is public" in out
     code, _, err = run("users", "run.journal", "set", "new", "--level", "stritc")
     assert code == 2
     assert "Unknown level 'stritc'. Did you mean 'strict'?" in err
@@ -162,7 +162,7 @@ def test_a_file_that_drops_who_was_added_and_brings_back_who_was_erased_says_so(
     assert run("users", "run.journal", "erase", "u0")[0] == 0
     write_users(more="bob,strict\n")
     _, _, err = run("users", "run.journal", "import", "users.csv", "--config", "wevent.toml")
-    assert "1 join, 0 change, 1 leave. 1 person added by `users` is not in the file and leaves." in err
+    assert "1 join, 0 change, 1 leave. 1 user added by `users` is not in the file and leaves." in err
     assert "1 user returns after leaving." in err
     write_users(without=1, more="kim,Low/hour\n")  # bob came with a file by now
     _, _, err = run("users", "run.journal", "import", "users.csv", "--config", "wevent.toml", "--allow-removals")
@@ -183,7 +183,7 @@ def test_a_new_level_table_says_how_long_the_earlier_one_protects(run: RunComman
 
 def test_a_class_of_one_is_warned_of_at_the_start(run: RunCommand) -> None:
     write_users(strict=1)
-    assert "Warning: only one person holds window 9, epsilon 0.1." in publish(run)
+    assert "Warning: only one user holds window 9, epsilon 0.1." in publish(run)
     assert "Warning" not in publish(run, "--end", "2026-01-01T02:10:00Z")
 
 

@@ -300,8 +300,8 @@ AFTER_PUBLISHING = {
     "a change of nobody": Mistake(
         ("users", "run.journal", "set", "nobody", "--window", "4", "--epsilon", "0.5"), "Use `add` for new users."
     ),
-    "nobody to remove": Mistake(("users", "run.journal", "remove", "nobody"), "`list` shows everybody."),
-    "nobody to erase": Mistake(("users", "run.journal", "erase", "nobody"), "`list` shows everybody."),
+    "nobody to remove": Mistake(("users", "run.journal", "remove", "nobody"), "`list` shows all users."),
+    "nobody to erase": Mistake(("users", "run.journal", "erase", "nobody"), "`list` shows all users."),
     "somebody new who is there": Mistake(
         ("users", "run.journal", "add", "3", "--window", "4", "--epsilon", "0.5"), "Use `set` to change a requirement."
     ),
@@ -319,7 +319,7 @@ AFTER_PUBLISHING = {
     ),
     "a restore that says too little": Mistake(
         ("restore", "backup.journal", "run.journal"),
-        "--released-through SLOT, the last slot that ever went out, is missing.",
+        "--released-through SLOT, the last slot that was ever released, is missing.",
     ),
     "a restore the wrong way round": Mistake(
         ("restore", "run.journal", "copy.journal", "--released-through", "30"),

@@ -152,7 +152,7 @@ def test_start_auto_warns(run: RunCommand) -> None:
     Path("wevent.toml").write_text(text)
     code, out, _ = run("check", "--json")
     assert code == 0
-    assert "one person's event can decide" in json.loads(out)["hints"][0]
+    assert "one user's event can decide" in json.loads(out)["hints"][0]
     code, _, err = run("publish", "-q")
     assert code == 0, err
     assert "Settings:" not in err

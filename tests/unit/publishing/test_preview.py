@@ -117,7 +117,7 @@ def test_a_preview_in_words() -> None:
         "1 user is counted in a stricter class until slot 42 at the latest.",
     ]
     (many,) = Preview(9, alone=((4, 10**9), (5, 10**8), (6, 1), (7, 1), (8, 1))).sentences()
-    assert "each of window 4, epsilon 1; window 5, epsilon 0.1; window 6, epsilon 1e-09; and 2 more. How" in many
+    assert "each of window 4, epsilon 1; window 5, epsilon 0.1; window 6, epsilon 1e-09; and 2 more. The" in many
 
 
 def test_a_preview_in_plain_types() -> None:

@@ -42,7 +42,7 @@ def test_somebody_new_holds_what_they_choose(service: Service) -> None:
     for body in ({"level": "High/Small"}, {"privacy": "High", "window": "Small"}):
         told = put(service, "ann", body, "?dry_run=true").json()
         assert {name: told[name] for name in expected} == expected
-        assert "only one person holds" in told["notes"][0]
+        assert "only one user holds" in told["notes"][0]
     assert service.ask("GET", "/v1/users/ann/requirement", "enrol").status_code == 404
     assert put(service, "ann", {"level": "High/Small"}).status_code == 200
     held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
