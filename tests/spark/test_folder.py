@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.commands import CLOCK, PEOPLE, Done, call, slots_of, write_stream
-from wevent import audit
+from wevent import verify_journal
 from wevent.spark.class_counts import ClassCounter
 
 
@@ -38,7 +38,7 @@ def test_a_folder_is_published_and_resumed(
         done = publish(tmp_path, "events", minutes, "--engine", "spark", *quiet)
         assert done.code == 0, done
     assert slots_of(tmp_path / "run.ndjson") == [1, 2, 3, 4, 5, 6]
-    assert audit(tmp_path / "run.journal").ok
+    assert verify_journal(tmp_path / "run.journal").ok
     assert publish(tmp_path, "events.csv", 6, *quiet, name="other").code == 0
     lines = [(tmp_path / f"{name}.ndjson").read_text().splitlines() for name in ("run", "other")]
     assert [json.loads(line)["charges"] for line in lines[0]] == [json.loads(line)["charges"] for line in lines[1]]
