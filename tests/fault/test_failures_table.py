@@ -29,7 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "failures.md"
 END = ("--end", "2026-01-01T00:25:00Z")
 OUT = ("--journal", "run.journal", "--out", "out.ndjson")
 PUBLISH = ("publish", "events.csv", *CLOCK, *END, *PEOPLE, *OUT)
-LOST_CHANGES = "UPDATE facts SET value = 1 WHERE name = 'changes lost'"
+LOST_CHANGES = "UPDATE facts SET value = CAST('1' AS BLOB) WHERE name = 'changes lost'"
 RESTORE = ("restore", "backup.journal", "run.journal", "--released-through", "20")
 
 
@@ -113,7 +113,7 @@ def loop(name: str) -> Callable[[Path], object]:
 
 
 NEWER = "PRAGMA user_version = 99"
-SEEDED = execute("""UPDATE facts SET value = '["seeded noise"]' WHERE name = 'unsafe'""")
+SEEDED = execute("""UPDATE facts SET value = CAST('["seeded noise"]' AS BLOB) WHERE name = 'unsafe'""")
 FLIP = "UPDATE slots SET payload = (SELECT payload FROM slots WHERE slot = 6) WHERE slot = 7"
 BAD_BACKUP = all_of(remove("run.journal"), execute(FLIP, "backup.journal"))
 COPY = execute("UPDATE head SET copied = 1")

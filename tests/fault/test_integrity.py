@@ -293,5 +293,5 @@ def test_a_layout_that_is_not_ours(used: Path) -> None:
     ("name", "value"), [("registry chain", "8de5caf4:39ca679"), ("registry chain", "8de5"), ("revision", -1)]
 )
 def test_a_revision_that_means_nothing(used: Path, name: str, value: object) -> None:
-    change(used, f"UPDATE facts SET value = {value!r} WHERE name = '{name}'")
+    change(used, f"UPDATE facts SET value = CAST({value!r} AS BLOB) WHERE name = '{name}'")
     assert_damaged(publish(used, 22))

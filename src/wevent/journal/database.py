@@ -90,9 +90,6 @@ class Database(Protocol):
     def damaged(self) -> InvalidJournal:
         """Return the error for a journal that cannot be trusted."""
 
-    def fact(self, value: str | int | bytes) -> Any:
-        """Return a value of the table `facts` as it is stored."""
-
     def among(self, select: str, users: Sequence[str]) -> FoundRows:
         """Run a query or a deletion of `members` for the rows of these ids."""
 
@@ -135,34 +132,38 @@ def only_row(database: Database, query: str, values: Sequence[Any] = ()) -> tupl
 
 
 class Facts:
-    """Named values that describe a journal; changed inside the caller's transaction."""
+    """Named values that describe a journal, stored as bytes; changed inside the caller's transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> bytes | None:
         """Return a value as it is stored, None without one."""
         row = maybe_row(self._database, "SELECT value FROM facts WHERE name = ?", (name,))
+        if row is not None and not isinstance(row[0], bytes):
+            raise self._database.damaged()
         return None if row is None else row[0]
 
-    def text(self, name: str) -> str:
-        value = self._stored(name)
-        return value.decode() if isinstance(value, bytes) else str(value)
-
-    def number(self, name: str) -> int:
-        try:
-            return int(self._stored(name))
-        except (ValueError, TypeError):
-            raise self._database.damaged() from None
-
     def data(self, name: str) -> bytes:
-        value = self._stored(name)
-        if not isinstance(value, bytes):
+        value = self.get(name)
+        if value is None:
             raise self._database.damaged()
         return value
 
+    def text(self, name: str) -> str:
+        try:
+            return self.data(name).decode()
+        except UnicodeDecodeError:
+            raise self._database.damaged() from None
+
+    def number(self, name: str) -> int:
+        try:
+            return int(self.data(name))
+        except ValueError:
+            raise self._database.damaged() from None
+
     def __setitem__(self, name: str, value: str | int | bytes) -> None:
-        self._database.execute(UPSERT, (name, self._database.fact(value)))
+        self._database.execute(UPSERT, (name, value if isinstance(value, bytes) else str(value).encode()))
 
     @property
     def unsafe(self) -> tuple[str, ...]:
@@ -171,9 +172,6 @@ class Facts:
 
     def add_unsafe(self, reasons: tuple[str, ...]) -> None:
         self["unsafe"] = msgspec.json.encode(list(dict.fromkeys(self.unsafe + reasons))).decode()
-
-    def _stored(self, name: str) -> Any:
-        return only_row(self._database, "SELECT value FROM facts WHERE name = ?", (name,))[0]
 
 
 def begin_rows(database: Database) -> None:

@@ -466,7 +466,7 @@ class Journal(ABC):
 
     def imported(self) -> bytes:
         """Return the digest of the requirements file that was imported last, empty if none was."""
-        return stored_bytes(self._facts.get("imported") or b"")
+        return self._facts.get("imported") or b""
 
     def note_imported(self, digest: bytes) -> None:
         """Store which requirements file was imported: every registered user is in it, and none joined by request."""

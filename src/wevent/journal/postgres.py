@@ -238,10 +238,6 @@ class PostgresDatabase:
 
     # Dialect
 
-    def fact(self, value: str | int | bytes) -> bytes:
-        """Return numbers and texts as the bytes of their text."""
-        return value if isinstance(value, bytes) else str(value).encode()
-
     def among(self, select: str, users: Sequence[str]) -> FoundRows:
         return self._run(f'{select} WHERE "user" = ANY(%s)', (list(users),))
 

@@ -181,9 +181,6 @@ class SqliteDatabase:
 
     # Dialect
 
-    def fact(self, value: str | int | bytes) -> Any:
-        return value
-
     def among(self, select: str, users: Sequence[str]) -> FoundRows:
         asked = msgspec.json.encode(list(users)).decode()
         return self.execute(f"{select} WHERE user IN (SELECT value FROM json_each(?))", (asked,))

@@ -19,6 +19,7 @@ from wevent.core.settings import Options, option_kinds, option_text, option_valu
 from wevent.errors import InvalidJournal, InvalidRequirement, SettingsDiffer
 from wevent.people.classes import ClassHistory, Key, Restore, VersionClasses, find_unregistered_class
 from wevent.people.membership import Change
+from wevent.settings.values import span_text
 
 if TYPE_CHECKING:
     from wevent.journal.journal import Journal
@@ -213,18 +214,13 @@ def _shown(name: str, mine: Terms, its: Terms) -> str:
     if len("".join(map(str, values))) > 80:
         return f"{name} (differs)"
     if name in ("origin_us", "length_us"):
-        text = time_text if name == "origin_us" else _seconds_text
+        text = time_text if name == "origin_us" else span_text
         values = [
             text(value) if terms.has_clock else "slot numbers" for value, terms in zip(values, (mine, its), strict=True)
         ]
         name = "start" if name == "origin_us" else "slot"
     before, after = map(option_text, values)
     return f"{name} ({before} in the journal, {after} now)"
-
-
-def _seconds_text(length_us: int) -> str:
-    whole, part = divmod(length_us, 1_000_000)
-    return f"{whole}.{part:06d}".rstrip("0").rstrip(".") + "s"
 
 
 class NewVersion(msgspec.Struct, frozen=True, array_like=True, dict=True):

@@ -95,8 +95,8 @@ class JournalTables:
             return HeadRow(committed, _bytes(chain), first, _bytes(anchor), bool(copied))
         raise LookupError("no head")
 
-    def facts(self) -> dict[str, Any]:
-        """Return all facts: bytes from a database, and also texts and numbers from a file."""
+    def facts(self) -> dict[str, bytes]:
+        """Return all facts."""
         return dict(self._find("SELECT name, value FROM facts"))
 
     def versions(self) -> Iterator[tuple[int, int, str]]:
@@ -142,11 +142,6 @@ class JournalTables:
 
     def _find(self, query: str, *values: Any) -> Iterator[Any]:
         return self._rows(query, values)
-
-
-def fact_text(value: Any) -> str:
-    """Return a fact that is a text."""
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def open_reader(place: Path | PostgresAddress) -> AbstractContextManager[JournalTables]:

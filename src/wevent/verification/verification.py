@@ -14,7 +14,7 @@ from typing import Any
 
 from wevent.errors import InvalidJournal
 from wevent.journal.address import PostgresAddress, parse_address
-from wevent.verification.journal_reader import HeadRow, JournalTables, fact_text, open_reader
+from wevent.verification.journal_reader import HeadRow, JournalTables, open_reader
 from wevent.verification.membership_check import JournalRows, RestoreRow, Version, check_memberships
 from wevent.verification.slot_check import PinnedVersion, SlotCheck
 from wevent.verification.window_sums import NANO
@@ -108,7 +108,7 @@ def _check(reader: JournalTables, witness: SeenWitness) -> Report:
     pinned = {number: PinnedVersion(first, hashlib.sha256(terms).digest()) for number, first, terms in versions}
     slots = SlotCheck(reader, pinned, report.add)
     last, chain = slots.run(head.first, head.anchor)
-    _check_head(head, fact_text(facts["id"]), last, chain, report)
+    _check_head(head, facts["id"].decode(), last, chain, report)
     report.witness_slot, report.witness_problem, report.write_ahead_slot = check_end(reader, witness, report.add)
     journal = JournalRows(
         reader.members(),

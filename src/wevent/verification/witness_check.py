@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from wevent.journal.address import PostgresAddress
-from wevent.verification.journal_reader import ELSEWHERE, HeadRow, JournalTables, fact_text
+from wevent.verification.journal_reader import ELSEWHERE, HeadRow, JournalTables
 
 _RECORD_SIZE = 4096
 _AHEAD_AT = 4 * _RECORD_SIZE
@@ -86,11 +86,11 @@ def check_end(reader: JournalTables, seen: SeenWitness, add: Callable[[int, str]
     if record is None:
         return EndOfJournal(None, seen.problem, None)
     after = head.committed + 1
-    if record.journal != fact_text(facts["id"]):
+    if record.journal != facts["id"].decode():
         if record.committed and not head.copied:  # a backup may be where another journal was
             add(after, f"{seen.place} shows slot {record.committed} of another journal")
         return EndOfJournal(None, f"{seen.place} is of another journal", None)
-    revision = int(facts["revision"]), fact_text(facts["registry chain"])
+    revision = int(facts["revision"]), facts["registry chain"].decode()
     if record.committed > head.committed:
         if not _can_be_stored(head, record, revision):
             add(

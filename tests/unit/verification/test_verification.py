@@ -87,7 +87,7 @@ def test_it_works_while_someone_publishes(path: Path) -> None:
         ("UPDATE epochs SET first = 2", "configuration version"),
         ("UPDATE head SET chain = x'00'", "does not begin or end"),
         ("UPDATE head SET anchor = x'00'", "does not begin or end"),
-        ("UPDATE facts SET value = '[\"seeded noise\"]' WHERE name = 'unsafe'", "seeded"),
+        ("UPDATE facts SET value = CAST('[\"seeded noise\"]' AS BLOB) WHERE name = 'unsafe'", "seeded"),
     ],
 )
 def test_a_change_is_found(path: Path, statement: str, problem: str) -> None:
