@@ -55,8 +55,6 @@ _NUMERIC = frozenset("0123456789 .:+-TZ")
 _SHOWN = 48  # characters
 _SIGNS = frozenset(" \t-_:./+,;|@#\"'{}[]()=")
 
-Decoder = DelimitedDecoder | ObjectDecoder
-
 FRAME = "frame"
 """The format of an input that is a data frame, and the table that it is copied into."""
 
@@ -245,7 +243,14 @@ class TextReader:
 
     def __init__(self, file: InputFile, settings: StreamSettings) -> None:
         self.file = file
-        self._decoder = open_decoder(file, settings)
+        times, wanted = time_reader(settings), event_columns(settings)
+        self._decoder: DelimitedDecoder | ObjectDecoder
+        if file.format in DELIMITERS:
+            require_columns(file.path, file.columns, wanted)
+            self._decoder = DelimitedDecoder(file.columns, wanted, DELIMITERS[file.format], settings.cells, times)
+        else:
+            names = dict(zip(("time", "user", "cell"), wanted, strict=True))
+            self._decoder = ObjectDecoder(names, settings.cells, times)
 
     @property
     def columns(self) -> list[str]:
@@ -264,19 +269,6 @@ class TextReader:
         line = lines.split(b"\n", row + 1)[row]
         time = self._decoder.time_text(line) if problem in TIME_PROBLEMS else None
         return line.decode(errors="replace") if time is None else time
-
-
-def open_decoder(file: InputFile, settings: StreamSettings) -> Decoder:
-    """Return the decoder for the lines of a text file after its header.
-
-    Raises:
-        InvalidInput: if its header lacks a column.
-    """
-    times, wanted = time_reader(settings), event_columns(settings)
-    if file.format not in DELIMITERS:
-        return ObjectDecoder(dict(zip(("time", "user", "cell"), wanted, strict=True)), settings.cells, times)
-    require_columns(file.path, file.columns, wanted)
-    return DelimitedDecoder(file.columns, wanted, DELIMITERS[file.format], settings.cells, times)
 
 
 def _header(path: str, kind: str) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import wevent
 from tests.support.publications import publish
 from tests.support.synthetic import make_journal
 from wevent import InvalidInput, InvalidJournal, InvalidOption, ReleaseTable, read_releases
@@ -182,7 +181,3 @@ def test_nothing_published_is_an_empty_table(tmp_path: Path) -> None:
     for name in ("run.journal", "out.parquet"):
         table = read_releases(tmp_path / name)
         assert len(table) == len(table.to_pandas()) == len(table.to_polars()) == len(table.to_arrow()) == 0
-
-
-def test_it_is_public() -> None:
-    assert {"read_releases", "ReleaseTable"} <= set(wevent.__all__)
