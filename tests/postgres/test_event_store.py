@@ -26,7 +26,6 @@ from tests.postgres.replica_parts import (
 )
 from tests.support.commands import wait_for
 from tests.support.moved_time import MovedTime
-from wevent.counting.labels import Cells
 from wevent.errors import (
     BatchConflict,
     InvalidJournal,
@@ -119,14 +118,6 @@ def test_a_batch_that_two_replicas_get_at_once_is_there_once(place: PostgresAddr
 
         second.intake.find = found_before  # type: ignore[method-assign]
         assert second.receiver.receive("a", "1", events) == told[0] == BatchResult(1, {})
-        assert len(_rows(place)) == 1
-
-
-def test_a_batch_without_an_id_is_its_content(place: PostgresAddress) -> None:
-    now = Clock(3)
-    with replicas(place, now) as (first, second):
-        told = first.receiver.receive("a", None, lines((1, 7, "north")))
-        assert second.receiver.receive("a", None, lines((1, 7, "north"))) == told
         assert len(_rows(place)) == 1
 
 
@@ -267,20 +258,6 @@ def test_a_backup_that_reads_everything_delays_nothing(place: PostgresAddress) -
             one.receiver.receive("a", f"of {slot + 1}", lines((slot * 10, 7, "north")))
             assert stored_slots(place) == [slot + 1]
         backup.execute("COMMIT")
-
-
-def test_events_under_other_cells_are_found_by_their_labels(place: PostgresAddress) -> None:
-    now = Clock(3)
-    older = Replica(place, now, cells=Cells.of(["south", "east", "north"]))
-    newer = Replica(place, now)
-    try:
-        older.receiver.receive("a", "1", lines((1, 7, "north"), (1, 8, "east"), (1, 9, "south")))
-        newer.receiver.receive("a", "2", lines((1, 10, "north")))
-        now.seconds = 10
-        assert newer.counted(1) == [[2, 1]]
-    finally:
-        older.close()
-        newer.close()
 
 
 def test_a_database_that_is_away_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
