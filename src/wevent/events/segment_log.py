@@ -161,6 +161,8 @@ class SegmentLog:
                 assert self._file is not None
                 _write_all(self._file, b"".join(frames))
                 _force(self._file)
+                if not self._size:
+                    sync_path(self.folder)  # its name
         except BaseException:
             self._discard_end()
             raise
@@ -195,7 +197,6 @@ class SegmentLog:
         self._file = create_private(self._path(self._segment + 1))
         self._segment, self._size = self._segment + 1, 0
         self._last_slots[self._segment] = 0
-        sync_path(self.folder)
 
     def _end_segment(self) -> None:
         """Write no more into the segment that is written."""
