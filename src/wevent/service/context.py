@@ -59,7 +59,7 @@ class ServiceContext:
         return await to_thread.run_sync(functools.partial(function, *arguments, **named), limiter=self._changes)
 
 
-def find_context(request: Request) -> ServiceContext:
+async def find_context(request: Request) -> ServiceContext:  # FastAPI calls others in a thread
     """Return the parts of the service; refuse before the journal can be read (503)."""
     context: ServiceContext = request.app.state.context
     if not context.feed.is_open:

@@ -48,7 +48,7 @@ _HOUR_S = 3600
 _CHECK_ID = "Check the id."
 
 
-def find_user(request: Request) -> str:
+async def find_user(request: Request) -> str:
     """Return the user of the link, or the id in the path. Such a path comes as it was sent: a slash in an id stays one."""
     caller: Caller = request.state.caller
     if caller.user is not None:
