@@ -17,14 +17,16 @@ from wevent.settings import Settings
 
 SEEDS = (
     b'inputs = ["events/*.parquet"]\ncells = 4\nslot = "5m"\nstart = 2026-01-01T00:00:00Z\nend = "2026-01-02T00:00:00Z"\n'
-    b'journal = "run.journal"\nout = "out.ndjson"\nrequirements = "r.csv"\ngrace = "10s"\nrelease_delay = "20s"\nunknown_users = 5\n',
+    b'journal = "run.journal"\nout = "out.ndjson"\nrequirements = "r.csv"\ngrace = "10s"\nrelease_delay = "20s"\n'
+    b"unknown_users = 5\n",
     b'inputs = "-"\ncells = "a,b,c"\nslot = "60s"\nmechanism = "pba"\nuser_column = "rider"\n'
     b'strict = true\nengine = "spark"\n'
     b'[levels.privacy]\nStrong = 0.1\nWeak = 1\n[levels.window]\nDay = 288\n[levels.combined]\nBoth = ["Strong", "Day"]\n',
     b'inputs = ["e.csv"]\ncells = ["x", "y"]\nslot_column = "slot"\nend = 40\nmechanism = "pft"\n'
     b"seasonality = [24, 168]\nperiod = 3\n",
     b'inputs = "-"\ncells = 9\nslot = "1h"\nstart = "auto"\njournal = "postgresql://u:Zq7Marker@127.0.0.1/db?schema=s"\n',
-    b'inputs = "-"\ncells = 2\nslot = "1h"\ntimezone = "+02:00"\ntime_unit = "ms"\nclose_slots_by = "lines"\nneighbours = "replace"\n'
+    b'inputs = "-"\ncells = 2\nslot = "1h"\ntimezone = "+02:00"\ntime_unit = "ms"\nclose_slots_by = "lines"\n'
+    b'neighbours = "replace"\n'
     b'[service]\nlisten = "127.0.0.1:8080"\nurl = "https://stats.example"\nmax_batch_bytes = 5000\npublic = true\n'
     b'[requirements_columns]\nuser = "id"\n',
 )

@@ -83,10 +83,9 @@ class ReplicaStores:
         self._keys: dict[str, SlotKeys] = {}
 
     def open(self, purpose: str, patience_s: float | None = None, *, is_writers: bool = False) -> PostgresStore:
-        """Open a store over a connection of its own; for one thread, which closes it.
+        """Open a store over a connection of its own, with this name on the server; for one thread, which closes it.
 
         Args:
-            purpose: name of the connection on the server.
             patience_s: time to wait for a database that does not answer.
             is_writers: whether the writer of the journal uses it: its witness folder is then the one that all must use.
         """

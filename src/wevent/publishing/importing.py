@@ -276,8 +276,6 @@ def import_users(
     """Queue the changes that make the registry equal to a file; a file that was imported already changes nothing.
 
     Args:
-        journal: the journal.
-        wanted: the contents of the file.
         allow_removals: whether many may leave at once; otherwise they are refused, as if the file had been cut.
         dry_run: only return the differences.
         partial: whether users who are not in the file stay as they are, and those who join do so by request.

@@ -263,13 +263,13 @@ class Publication:
         return Summary(first, self._committed, sent_again, stop.asked)
 
     def _send_again(self) -> int:
-        """0. What was committed and is missing in the output goes out first; how many releases that was."""
+        """0. Emit committed releases that are missing in the output; return their number."""
         number = self._output.repair(self._journal, self._committed, self._emitted)
         self._emitted = max(self._emitted, self._committed)
         return number
 
     def _wanted(self) -> int:
-        """How many slots the next transaction may hold."""
+        """Return the maximum number of slots of the next transaction."""
         slot, batch = self.publisher.slot, self._running.batch
         closed = self._source.closed_through()
         if self._running.due is not None:  # which of them go out together is a matter of their moments
@@ -282,7 +282,7 @@ class Publication:
         return max(0, batch if last is None else min(batch, last - slot + 1))
 
     def _read(self) -> Iterator[SlotCounts]:
-        """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""
+        """1. Read: yield counted slots under the roster of the next slot, up to its next change."""
         slot = self.publisher.slot
         portion = None if self._source.closed_through() is None else limit_changes(self._epoch.terms)
         found: list[SlotRoster] = []
@@ -319,7 +319,7 @@ class Publication:
                 moment_us = due.of(slot)
 
     def _transact(self, slots: Iterator[SlotCounts]) -> bool:
-        """Steps 2 to 5 for the slots of one transaction; whether there may be more."""
+        """Do steps 2 to 5 for the slots of one transaction; return whether there may be more."""
         records, position, state = [], None, None
         for counted in slots:
             records.append(self._step(counted))
@@ -360,11 +360,10 @@ class Publication:
         return record
 
     def _hold(self, slot: int) -> bool:
-        """Wait for the moment at which the slot may go out: how long it took to count and draw shows nowhere.
+        """Wait for the due moment of the slot, so that the time to count and draw it shows nowhere.
 
-        Returns:
-            Whether it may. If the run ends before, the next one counts the slot again: the draw, which nobody saw, is
-            dropped. Its end does not depend on what was drawn (spec 10).
+        Returns False if the run ends before. The draw, which is not public, is then dropped and the next run counts the slot
+        again. The end of a run does not depend on what was drawn (spec 10).
         """
         if self._running.due is None:
             return True

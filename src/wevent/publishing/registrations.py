@@ -75,7 +75,6 @@ def choose(
     """Request a requirement; it is active at once if nobody publishes.
 
     Args:
-        place, user, asked: the journal, the id and the requirement.
         is_known: whether the user must be registered already, or must not; None: either.
         dry_run: only return the effect.
         due_through: given by a service: only queue the change for its publisher. The slot of the answer is the first boundary

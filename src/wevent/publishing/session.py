@@ -51,11 +51,11 @@ class RunReport:
     """Result of a run.
 
     Attributes:
-        summary: the slots it published; public.
-        imported: what the requirements file, or an edited level table, changed; None without one or on a new journal; public.
-        totals: events that were not counted, of the whole run: private, for the operator's eyes only.
-        malformed: where the first malformed records were; private.
-        journal: where the releases are.
+        summary: published slots; public.
+        imported: changes by the requirements file or an edited level table; None without one or on a new journal; public.
+        totals: events that were not counted, of the whole run: private, for the operator only.
+        malformed: places of the first malformed records; private.
+        journal: place of the journal.
     """
 
     summary: Summary
@@ -65,7 +65,7 @@ class RunReport:
     journal: JournalAddress
 
     def releases(self) -> ReleaseTable:
-        """Every release that the journal keeps, a row per slot and cell: `.to_pandas()`, `.to_polars()`, `.columns`, …"""
+        """Return every release that the journal keeps, a row per slot and cell: `.to_pandas()`, `.to_polars()`, …"""
         return read_releases(self.journal)
 
 
@@ -104,14 +104,12 @@ def publish(
             Arrow or a DuckDB relation, read as its Parquet file would be and copied in memory only. A path that ends in .toml
             is a configuration file. None: the settings name inputs.
         config: a TOML file with settings, as of `wevent publish --config`.
-        slot: slot length, such as "10min".
-        start: start of slot 1, such as 2026-01-01T00:00:00Z; with its offset, unless `timezone` is given. A journal that
-            exists has it already.
-        end: end of the last slot.
-        cells: the declared cells: a number, labels, or a file of them.
-        requirements: requirements of users: a file, a frame with the same columns, or a mapping of users to requirements. A
-            journal that has users needs none.
-        journal: the journal, created if it does not exist: a file, or postgresql://…
+        slot, end: slot length, such as "10min", and end of the last slot.
+        start: start of slot 1 with its offset, unless `timezone` is given; not needed for a journal that exists.
+        cells: a number, labels, or a file of them.
+        requirements: a file, a frame with the same columns, or a mapping of users to requirements; not needed for a journal
+            that has users.
+        journal: a file, or postgresql://…; created if it does not exist.
         out: a second place for releases: a .ndjson, .csv or .parquet file, or "-" for standard output, which is the default
             without `events`.
         options: options of this run; a journal that drops slots (`keep`) needs `out`.
@@ -160,11 +158,11 @@ def run(
 
     Args:
         settings, options, watch: of the stream, of the run, and callbacks.
-        output: where releases go; None: where the settings say.
-        source_of: where events come from; the settings say, unless a service receives them.
-        enrolling: whether people may choose a level while it runs: levels are then offered in any case, and all of them
-            declared; a new journal may begin with nobody.
-        due_of: when releases go out; the settings say, unless events come through something that takes its time.
+        output: output of releases; None: as the settings name it.
+        source_of: opens the source of events; by default from the settings.
+        enrolling: whether users may choose a level during the run: all levels are then declared, and a new journal may begin
+            without users.
+        due_of: moments of releases; by default from the settings.
     """
     watch = watch or RunCallbacks()
     place = settings.journal
