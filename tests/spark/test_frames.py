@@ -94,6 +94,7 @@ IDS: dict[str, tuple[Any, list[Any]]] = {
     "whole": (pyarrow.int32(), [1, 2, 7, -1, None]),
     "floats": (pyarrow.float64(), [1, 2.5, float("nan"), 1e17, 1e300, float("inf"), -float("inf"), None]),
     "texts": (pyarrow.string(), ["1", "007", "7", "Anna", " anna", "", None, "2.5"]),
+    "no Unicode": (pyarrow.binary(), [b"1", b"7\xff", b"\xc3\xa9", b"\xed\xa0\x80"]),
     "decimals": (pyarrow.decimal128(5, 1), [decimal.Decimal("2.5"), decimal.Decimal(1)]),
     "truth": (pyarrow.bool_(), [True, False, None]),
 }
@@ -102,6 +103,8 @@ IDS: dict[str, tuple[Any, list[Any]]] = {
 @pytest.mark.parametrize("name", IDS)
 def test_ids_and_cells_of_every_kind(spark: SparkSession, tmp_path: Path, name: str) -> None:
     column = pyarrow.array(IDS[name][1], IDS[name][0])
+    if name == "no Unicode":
+        column = column.view(pyarrow.string())
     path = str(tmp_path / "events.parquet")
     pyarrow.parquet.write_table(pyarrow.table({"time": [START] * len(column), "user": column, "cell": column}), path)
     chosen = settings([path], cells=["1", "2.5", "7", "true"])

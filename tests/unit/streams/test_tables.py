@@ -18,10 +18,10 @@ HOUR = 3600 * SECOND
 JUST_BEFORE = (DAY + 60 * SECOND) * 1000 - 1  # a nanosecond before slot 2
 
 
-def write(path: Path, times: list[int], kind: Any) -> str:
+def write(path: Path, times: list[int], kind: Any, **how: Any) -> str:
     """A user each, in cell 1."""
     columns = {"time": pyarrow.array(times, kind), "user": list(range(1, len(times) + 1)), "cell": [1] * len(times)}
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, **how)
     return str(path)
 
 
@@ -30,12 +30,16 @@ def users(source: FileSource) -> list[int]:
     return [sum(map(sum, plain(source.count(roster(range(1, 10)), slot, 1))[0][1])) for slot in range(1, 4)]
 
 
-@pytest.mark.parametrize(("zone", "offset_us"), [("UTC", 0), (None, 0), (None, HOUR)])
-def test_a_nanosecond_before_a_slot_is_in_the_slot_before(tmp_path: Path, zone: str | None, offset_us: int) -> None:
-    moments = [JUST_BEFORE, JUST_BEFORE + 1, DAY * 1000 - 1, DAY * 1000]
-    path = write(
-        tmp_path / "a.parquet", [moment + offset_us * 1000 for moment in moments], pyarrow.timestamp("ns", zone)
-    )
+@pytest.mark.parametrize(
+    ("zone", "offset_us", "old"), [("UTC", 0, False), (None, 0, False), (None, HOUR, False), (None, HOUR, True)]
+)
+def test_a_nanosecond_before_a_slot_is_in_the_slot_before(
+    tmp_path: Path, zone: str | None, offset_us: int, old: bool
+) -> None:
+    """Also in the old kind of times (INT96), which have no offset."""
+    times = [moment + offset_us * 1000 for moment in (JUST_BEFORE, JUST_BEFORE + 1, DAY * 1000 - 1, DAY * 1000)]
+    kind = pyarrow.timestamp("ns", zone)
+    path = write(tmp_path / "a.parquet", times, kind, use_deprecated_int96_timestamps=old)
     source = FileSource(settings([path], timezone_us=None if zone else offset_us), CLOCK, 3)
     assert users(source) == [2, 1, 0]
     assert nonzero(source) == {"events": 3, "rejected": 1, "before": 1}
