@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wevent.core.limits import MAX_LABEL_BYTES
-from wevent.streams.decoding import PROBLEMS, Decoded
-from wevent.streams.inputs import Decoder
+from wevent.streams.decoding import PROBLEMS, Decoded, DelimitedDecoder
+from wevent.streams.json_lines import ObjectDecoder
 
 Made = tuple[list[tuple[int, object, int]], list[tuple[int, int]]]
 
 
-def check_alone(lines: Sequence[bytes], make_decoder: Callable[[], Decoder]) -> None:
+def check_alone(lines: Sequence[bytes], make_decoder: Callable[[], DelimitedDecoder | ObjectDecoder]) -> None:
     """Every line gives the same together with the others as by itself."""
     by_itself = make_decoder()
     alone = {line: _made(by_itself.decode(line), 1) for line in set(lines)}
