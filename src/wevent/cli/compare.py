@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import duckdb
 from rich.console import Console
 from rich.table import Table
 
@@ -21,11 +22,14 @@ from wevent.cli.setup import EVENTS, known_setup, registered
 from wevent.cli.simulation import DATA, VARIANT, runs_wanted, say_left_out, seconds, simulation_options
 from wevent.cli.words import parse_epsilons, parse_windows
 from wevent.experiments import Assigner, Compared, Comparison, StreamRequest, compare
+from wevent.experiments.comparison import SlotColumns
 from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.formatting import short
 from wevent.experiments.requirement_sampling import Registered
+from wevent.file_io import atomic_write
+from wevent.streams.duckdb_tables import literal
 
 
 @click.command(
@@ -219,13 +223,18 @@ def _write(
     console: Console, comparison: Comparison, per_slot: Path | None, plot: Path | None, answer: CompareAnswer
 ) -> None:
     if per_slot is not None:
-        from wevent.experiments.datasets.raw import write_csv, write_parquet
-
-        write = write_csv if per_slot.suffix.lower() == ".csv" else write_parquet
-        write(per_slot, comparison.per_slot)
+        _write_table(per_slot, comparison.per_slot)
         console.print(f"Errors of every slot: {per_slot}", markup=False)
         answer.per_slot = str(per_slot)
     if plot is not None and draw(
         console, "Truth, releases and errors", plot, lambda figures: figures.draw_comparison(comparison, plot)
     ):
         answer.plot = str(plot)
+
+
+def _write_table(path: Path, columns: SlotColumns) -> None:
+    form = "FORMAT csv, HEADER" if path.suffix.lower() == ".csv" else "FORMAT parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as unfinished, duckdb.connect() as connection:
+        connection.register("columns_to_write", dict(columns))
+        connection.execute(f"COPY (SELECT * FROM columns_to_write) TO {literal(str(unfinished))} ({form})")

@@ -12,7 +12,7 @@ from wevent.cli.flags import INPUT_KEYS, chosen_config
 from wevent.core.requirements import Population, Requirement
 from wevent.core.settings import option_kinds
 from wevent.errors import InvalidOption
-from wevent.experiments.datasets.configured import configured_stream
+from wevent.experiments.datasets.event_file import configured_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.requirement_sampling import Registered
 from wevent.publishing.configuration import load_settings, read_config

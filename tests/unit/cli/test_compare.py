@@ -138,7 +138,7 @@ def test_mistakes_end_in_one_sentence_and_exit_code_2(capsys):
         (["--mechanisms", "pbd:std"], "threshold does not apply to pbd"),
         (["--mechanisms", "pgeasus"], "Did you mean 'pegasus'?"),
         (["--mechanisms", "fast", "--refund"], "takes no options"),
-        (["--mechanisms", "pbd:sdt"], "For example bd:std"),
+        (["--mechanisms", "pbd:sdt"], "for example bd:std"),
         (["--mechanisms", "lbu,pbd", "--refund"], "refund does not apply to lbu"),
         (["--max-cells-per-user", "3"], "at most 2"),
         (["--known-total", "200"], "known_total needs neighbours"),

@@ -226,7 +226,7 @@ BEFORE_PUBLISHING = {
     ),
     "a plan for nobody": Mistake(("plan", "--class", "24:1.0=0"), "The planned population has no user."),
     "half a class": Mistake(("plan", "--class", "24"), "For example --class 120:0.6=7000 or --class High/Large=7000."),
-    "no such stream": Mistake(("compare", "--stream", "cos"), "For data of your own write file:events.csv"),
+    "no such stream": Mistake(("compare", "--stream", "cos"), "write file:events.csv for data of your own"),
     "no such file of a stream": Mistake(("compare", "--stream", "file:x.csv"), "Check the path after file:."),
     "a misspelt mechanism to compare": Mistake(("compare", "--mechanisms", "pdb"), "Did you mean 'pbd'?"),
     "no such experiment": Mistake(("reproduce", "--streams", "sinus"), "Choose from taxi, foursquare"),
@@ -375,7 +375,7 @@ IN_PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     "a peer": (lambda: wevent.Publisher(POPULATION, 2, "fast"), "Mechanism 'fast' is a baseline and cannot publish."),
     "events without a clock": (lambda: wevent.publish(EVENTS), "cells, slot, journal, requirements, start and end"),
     "releases from no file": (lambda: wevent.read_releases("nothing.ndjson"), "nothing.ndjson"),
-    "a plan without people": (lambda: wevent.plan({}), "Write Population({"),  # type: ignore[arg-type]
+    "a plan without people": (lambda: wevent.plan({}), "Give the number of users of each level."),  # type: ignore[arg-type]
     "a comparison of no stream": (lambda: wevent.compare("cos"), "file:events.csv"),
 }
 

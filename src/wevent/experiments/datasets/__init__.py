@@ -1,4 +1,4 @@
-"""Streams to experiment on: invented ones, the two real ones of the paper, and anyone's file."""
+"""Streams to experiment on: invented ones, the two real ones of the paper, and event files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_USERS, DEFAULT_SLOTS = 10_000, 1_000
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """Which stream is wanted, in the words of the command line.
+    """A stream in the words of the command line.
 
     Attributes:
         name: tlns, sin, log, city, taxi, foursquare or file:PATH.
@@ -42,13 +42,16 @@ class StreamRequest:
 
 
 def open_stream(request: StreamRequest) -> Stream:
-    """The stream asked for.
+    """Return the stream asked for.
 
     Raises:
         InvalidOption: for an unknown name, or data that is not there; the message says where to get it.
-        InvalidEvents: for a file without the columns that are needed.
+        InvalidInput, InvalidEvents: for a file that cannot be read.
     """
-    _check_request(request)
+    for name in ("users", "slots"):
+        value = getattr(request, name)
+        if value is not None and (type(value) is not int or value < 1):
+            raise InvalidOption(f"{name} must be a whole number, at least 1.", "Correct it.", option=name, value=value)
     users, slots = request.users or DEFAULT_USERS, request.slots or DEFAULT_SLOTS
     if request.name in SYNTHETIC:
         return synthetic_stream(request.name, users=users, slots=slots, variant=request.variant)
@@ -66,33 +69,20 @@ def open_stream(request: StreamRequest) -> Stream:
         )
     else:
         raise InvalidOption(
-            f"a stream out of {', '.join((*SYNTHETIC, 'city', *REAL))} or file:PATH",
-            f"{request.name!r}",
-            "For data of your own write file:events.csv (columns slot,user,cell or time,user,cell).",
+            f"Unknown stream {request.name!r}.",
+            f"Choose from {', '.join((*SYNTHETIC, 'city', *REAL))}, or write file:events.csv for data of your own "
+            "(columns slot,user,cell or time,user,cell): file:PATH.",
             option="stream",
             value=request.name,
         )
     return recorded.limited(users=request.users, slots=request.slots)
 
 
-def _check_request(request: object) -> None:
-    if not isinstance(request, StreamRequest) or not isinstance(request.name, str):
-        raise InvalidOption(
-            "a StreamRequest with a name", type(request).__name__, "Write StreamRequest('sin').", option="stream"
-        )
-    for name in ("users", "slots"):
-        value = getattr(request, name)
-        if value is not None and (type(value) is not int or value < 1):
-            raise InvalidOption(
-                f"{name} to be a whole number, at least 1", f"{value!r}", "Correct it.", option=name, value=value
-            )
-
-
 def as_stream(stream: Stream | StreamRequest | str, options: Mapping[str, Any] | None = None) -> Stream:
-    """A stream as it is, or the one asked for, read as a publisher with these options counts it.
+    """Return a stream as it is, or the one asked for, read as a publisher with these options counts it.
 
     Raises:
-        InvalidOption, InvalidEvents: as of `open_stream`.
+        InvalidOption, InvalidInput, InvalidEvents: as of `open_stream`.
     """
     request = StreamRequest(stream) if isinstance(stream, str) else stream
     if not isinstance(request, StreamRequest):

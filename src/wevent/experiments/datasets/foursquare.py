@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
 
-from wevent.experiments.datasets.raw import cached, carried_stream, lines_of, missing, raw_files, single_row
+from wevent.experiments.datasets.raw import lines_of, missing, raw_files, single_row
 from wevent.experiments.datasets.recorded import Recorded
 
 SLOT_S = 100 * 60
@@ -25,7 +24,7 @@ _WHERE = (
 
 
 def foursquare_stream(folder: Path) -> Recorded:
-    """Users per 100-minute slot and country, for 5 % of the users by a seeded hash; carried as in the taxi stream.
+    """Return users per 100-minute slot and country, for 5 % of the users by a seeded hash; carried as in the taxi stream.
 
     The countries are those of the Cities file. Check-ins with a malformed line, at an unknown venue or in a country
     outside that list are left out and counted in `remarks`.
@@ -33,23 +32,10 @@ def foursquare_stream(folder: Path) -> Recorded:
     Raises:
         InvalidOption: if one of the three files is not there; says where to get them.
     """
-    files = {part: raw_files(folder, (f"*{part}.txt", f"*{part}.txt.gz")) for part in _PARTS}
+    files = {part: raw_files(folder, f"*{part}.txt") for part in _PARTS}
     absent = [part for part in _PARTS if not files[part]]
     if absent:
-        raise missing("foursquare", folder, f"the {' and '.join(absent)} file of TIST2015", _WHERE)
-    everything = [file for part in _PARTS for file in files[part]]
-    recipe = f"foursquare 1 {SHARE} {HASH_SEED}"
-    parsed = cached(folder, everything, recipe, lambda: _parse(files, folder))
-    return carried_stream("foursquare", parsed["countries"], parsed)
-
-
-def is_chosen(user: str) -> bool:
-    """Whether a user is in the sample: the same users on every machine."""
-    digest = hashlib.sha256(f"{HASH_SEED}:{user}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") < SHARE * 2**64
-
-
-def _parse(files: Mapping[str, Sequence[Path]], folder: Path) -> Mapping[str, Any]:
+        raise missing("foursquare", folder, f"{' and '.join(absent)} file of TIST2015", _WHERE)
     with duckdb.connect() as connection:
         cities = _table(connection, "cities", files["Cities"], 6, "part[4] AS country, part[4] <> '' AS good")
         venues = _table(connection, "venues", files["POIs"], 5, "part[1] AS venue, part[5] AS country, TRUE AS good")
@@ -68,7 +54,7 @@ def _parse(files: Mapping[str, Sequence[Path]], folder: Path) -> Mapping[str, An
             max(epoch(time)) FILTER (cell IS NOT NULL) FROM known""",
         )
         if origin is None:
-            raise missing("foursquare", folder, "at least one check-in at a known venue", _WHERE)
+            raise missing("foursquare", folder, "check-in at a known venue", _WHERE)
         people = [row[0] for row in connection.execute("SELECT DISTINCT id FROM checkins").fetchall()]
         chosen = sorted((user for user in people if is_chosen(user)), key=lambda user: (len(user), user))
         connection.register("users", {"id": np.array(chosen, dtype=object), "user_row": np.arange(len(chosen))})
@@ -83,15 +69,21 @@ def _parse(files: Mapping[str, Sequence[Path]], folder: Path) -> Mapping[str, An
         "check-ins in countries outside the Cities file": foreign,
         "users left out by the 5 % sample": len(people) - len(chosen),
     }
-    return {
-        "slot": found["slot"],
-        "user": found["user_row"],
-        "cell": found["cell"],
-        "users": chosen,
-        "countries": countries,
-        "slots": int((last - origin) // SLOT_S) + 1,
-        "remarks": remarks,
-    }
+    return Recorded.from_columns(
+        "foursquare",
+        np.array(chosen),
+        countries,
+        int((last - origin) // SLOT_S) + 1,
+        *(found[name] for name in ("slot", "user_row", "cell")),
+        carried=True,
+        remarks=remarks,
+    )
+
+
+def is_chosen(user: str) -> bool:
+    """Return whether a user is in the sample: the same users on every machine."""
+    digest = hashlib.sha256(f"{HASH_SEED}:{user}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") < SHARE * 2**64
 
 
 # "Tue Apr 03 18:00:06 +0000 2012": always UTC, so the offset in the middle is cut out.
@@ -102,7 +94,7 @@ _CHECKIN = """n, trim(part[1]) AS id, part[2] AS venue,
 
 
 def _table(connection: duckdb.DuckDBPyConnection, name: str, files: Sequence[Path], width: int, columns: str) -> int:
-    """Make a table of a tab-separated file's good lines; returns how many lines were malformed."""
+    """Make a table of the good lines of a tab-separated file; return the number of malformed lines."""
     connection.execute(
         f"""CREATE TEMP TABLE {name}_raw AS
         WITH parts AS (SELECT n, string_split(line, chr(9)) AS part FROM ({lines_of(files)}))

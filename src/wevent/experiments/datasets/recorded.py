@@ -18,15 +18,12 @@ class Recorded:
     """Positions that were recorded: one entry per user and slot, the last one of the slot (or the last few).
 
     Attributes:
-        name: what it is called in results.
         user_labels: the users, present or not.
-        cells: the cell labels.
-        slots: how many.
         slot, user, cell: one entry per record, as positions from 0; sorted by user, then slot.
-        carried: whether a user without a record stays in the last cell (and starts in the first one). ▲ Then a promise
-            covers the carried positions, not the raw records (spec 13).
-        remarks: what was left out while reading, by reason.
-        times: when the slots are, if the records say so.
+        carried: whether a user without a record stays in the last cell (and starts in the first one). The guarantee then
+            covers the carried positions, not the raw records (specification 13).
+        remarks: numbers of records that were left out, by reason.
+        times: of the slots, if the records have any.
     """
 
     name: str
@@ -40,8 +37,25 @@ class Recorded:
     remarks: Mapping[str, int] = field(default_factory=dict)
     times: SlotTimes = field(default_factory=SlotTimes)
 
+    @classmethod
+    def from_columns(
+        cls,
+        name: str,
+        user_labels: npt.NDArray[Any],
+        cells: Sequence[Any],
+        slots: int,
+        slot: IntArray,
+        user: IntArray,
+        cell: IntArray,
+        **others: Any,
+    ) -> Recorded:
+        """Sort the records by user, then slot."""
+        order = np.lexsort((slot, user))
+        slot, user, cell = (np.asarray(column).astype(np.int64)[order] for column in (slot, user, cell))
+        return cls(name, user_labels, cells, slots, slot, user, cell, **others)
+
     def count(self, rows: IntArray, classes: int, *, seed: Sequence[int] = ()) -> npt.NDArray[np.int32]:
-        """Users per slot, class and cell."""
+        """Return users per slot, class and cell."""
         known = rows[self.user] >= 0
         slot, user, cell = (self.slot, self.user, self.cell) if known.all() else self._where(known)
         place = rows[user] * len(self.cells) + cell
@@ -59,7 +73,7 @@ class Recorded:
         return np.cumsum(counts, axis=0, dtype=np.int32)
 
     def limited(self, *, users: int | None = None, slots: int | None = None) -> Recorded:
-        """The first users and slots only."""
+        """Return the first users and slots only."""
         people = len(self.user_labels) if users is None else min(users, len(self.user_labels))
         length = self.slots if slots is None else min(slots, self.slots)
         if (people, length) == (len(self.user_labels), self.slots):
@@ -69,7 +83,7 @@ class Recorded:
         return replace(self, user_labels=self.user_labels[:people], slots=length, slot=slot, user=user, cell=cell)
 
     def resized(self, users: int, *, seed: Sequence[int]) -> Recorded:
-        """As many users as wanted, each living the records of a user drawn with replacement."""
+        """Return so many users, each with the records of a user drawn with replacement."""
         drawn = np.random.default_rng(seed).integers(len(self.user_labels), size=users)
         starts = np.searchsorted(self.user, drawn)
         lengths = np.searchsorted(self.user, drawn, side="right") - starts

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
 
-from wevent.experiments.datasets.raw import cached, carried_stream, lines_of, missing, raw_files, single_row
+from wevent.experiments.datasets.raw import lines_of, missing, raw_files, single_row
 from wevent.experiments.datasets.recorded import Recorded
 
 GRID = 10
@@ -23,7 +22,7 @@ _WHERE = (
 
 
 def taxi_stream(folder: Path) -> Recorded:
-    """Taxis per one-minute slot and cell of a 10×10 grid; a taxi without a record keeps its last cell.
+    """Return taxis per one-minute slot and cell of a 10×10 grid; a taxi without a record keeps its last cell.
 
     Duplicate lines and positions outside the box are dropped; the last record of a slot wins. Malformed lines are
     counted in `remarks`. A taxi whose file has no usable line is a user who is never present.
@@ -31,15 +30,9 @@ def taxi_stream(folder: Path) -> Recorded:
     Raises:
         InvalidOption: if the folder has no such files; says where to get them.
     """
-    files = raw_files(folder, ("*.txt", "*.txt.gz"))
+    files = raw_files(folder, "*.txt")
     if not files:
-        raise missing("taxi", folder, "the files of T-Drive, <id>.txt", _WHERE)
-    parsed = cached(folder, files, "taxi 1", lambda: _parse(folder, files))
-    labels = [f"{row},{column}" for row in range(GRID) for column in range(GRID)]
-    return carried_stream("taxi", labels, parsed)
-
-
-def _parse(folder: Path, files: Sequence[Path]) -> Mapping[str, Any]:
+        raise missing("taxi", folder, "files of T-Drive, <id>.txt", _WHERE)
     with duckdb.connect() as connection:
         connection.execute(
             f"""CREATE TEMP TABLE raw AS
@@ -61,7 +54,7 @@ def _parse(folder: Path, files: Sequence[Path]) -> Mapping[str, Any]:
         origin, last = single_row(connection, f"SELECT min({_slot()}), max({_slot()}) FROM raw WHERE {_inside()}")
         users = _users(connection, folder, files)
         if origin is None:
-            raise missing("taxi", folder, "at least one position inside the box of the paper", _WHERE)
+            raise missing("taxi", folder, "position inside the box of the paper", _WHERE)
         connection.register("users", {"id": np.array(users, dtype=object), "user_row": np.arange(len(users))})
         found = connection.execute(
             f"""SELECT {_slot()} - {origin} AS slot, user_row,
@@ -73,18 +66,20 @@ def _parse(folder: Path, files: Sequence[Path]) -> Mapping[str, Any]:
         "duplicate lines": good - distinct,
         "outside the box": distinct - inside,
     }
-    return {
-        "slot": found["slot"],
-        "user": found["user_row"],
-        "cell": found["cell"],
-        "users": [int(user) for user in users],
-        "slots": int(last - origin) + 1,
-        "remarks": remarks,
-    }
+    labels = [f"{row},{column}" for row in range(GRID) for column in range(GRID)]
+    return Recorded.from_columns(
+        "taxi",
+        np.array([int(user) for user in users]),
+        labels,
+        int(last - origin) + 1,
+        *(found[name] for name in ("slot", "user_row", "cell")),
+        carried=True,
+        remarks=remarks,
+    )
 
 
 def _users(connection: duckdb.DuckDBPyConnection, folder: Path, files: Sequence[Path]) -> list[str]:
-    """Every taxi that has a file or a good line, in numerical order."""
+    """Return every taxi that has a file or a good line, in numerical order."""
     seen = {row[0] for row in connection.execute("SELECT DISTINCT id FROM raw WHERE good").fetchall()}
     everything = [*folder.rglob("*.txt"), *folder.rglob("*.txt.gz")]  # empty files too
     seen.update(name for name in (path.name.split(".")[0] for path in everything) if name.isdigit())
@@ -100,7 +95,7 @@ def _slot() -> str:
 
 
 def _cell() -> str:
-    """Row by latitude, column by longitude; the outer edges belong to the last row and column."""
+    """Return SQL for the cell: row by latitude, column by longitude; the outer edges belong to the last ones."""
     row = f"least(floor((lat - {SOUTH}) / {NORTH - SOUTH} * {GRID}), {GRID - 1})"
     column = f"least(floor((lon - {WEST}) / {EAST - WEST} * {GRID}), {GRID - 1})"
     return f"({row} * {GRID} + {column})::BIGINT"

@@ -12,7 +12,7 @@ import pytest
 from tests.support.streams import DAY, SECOND, settings
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidSettings
-from wevent.experiments.datasets.configured import configured_stream
+from wevent.experiments.datasets.event_file import configured_stream
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import FileSource
@@ -57,5 +57,5 @@ def test_numbered_slots_have_no_times(tmp_path: Path) -> None:
 
 
 def test_live_lines_are_no_stream_to_experiment_on() -> None:
-    with pytest.raises(InvalidSettings, match="live lines"):
+    with pytest.raises(InvalidSettings, match="Live lines"):
         configured_stream(settings(["-"]))

@@ -68,5 +68,5 @@ def test_daily_has_the_cells_and_the_presence_asked_for():
 
 
 def test_an_unknown_stream_is_refused_with_the_known_ones():
-    with pytest.raises(InvalidOption, match="tlns, sin, log, city, taxi, foursquare or file:PATH"):
+    with pytest.raises(InvalidOption, match="tlns, sin, log, city, taxi, foursquare, or write file:"):
         open_stream(StreamRequest("cosine"))

@@ -54,20 +54,9 @@ def test_positions_are_carried_forward_and_the_first_one_back(folder):
     assert where[3] == where[4] == [[], [], [], []]  # never present
 
 
-def test_parsed_once_and_again_when_a_file_changes(folder, monkeypatch):
-    first = taxi_stream(folder)
-    with monkeypatch.context() as context:
-        context.setattr("wevent.experiments.datasets.taxi._parse", lambda *_: pytest.fail("parsed again"))
-        second = taxi_stream(folder)
-    assert (second.slot.tolist(), second.cell.tolist()) == (first.slot.tolist(), first.cell.tolist())
-    assert second.remarks == first.remarks
-    (folder / "6.txt").write_text("6,2008-02-02 15:00:08,116.04,39.54\n")
-    assert len(taxi_stream(folder).user_labels) == 6
-
-
 def test_a_missing_folder_says_where_to_get_the_data(tmp_path):
-    with pytest.raises(InvalidOption, match=r"no such folder.*microsoft.com.*--data"):
+    with pytest.raises(InvalidOption, match=r"has no files of T-Drive.*microsoft.com.*--data"):
         taxi_stream(tmp_path / "taxi")
     (tmp_path / "taxi").mkdir()
-    with pytest.raises(InvalidOption, match="a folder without them"):
+    with pytest.raises(InvalidOption, match="has no files of T-Drive"):
         taxi_stream(tmp_path / "taxi")
