@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 from functools import reduce
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +16,10 @@ import wevent.spark
 from tests.support.commands import PATIENCE_S
 from tests.support.streams import DAY, SECOND, settings
 from wevent import InvalidInput, Requirement
-from wevent.spark import event_plan
 from wevent.spark.event_plan import EventPlan
 from wevent.streams.clock import SlotClock
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
-START = datetime(2026, 1, 1, tzinfo=UTC)
-INTERNAL = sorted(
-    {
-        name
-        for module in Path(event_plan.__file__).parent.glob("*.py")
-        for name in re.findall(r'"([a-z_]{2,20})"', module.read_text())
-    }
-)
-"""Every name that any module of the plan could give a column."""
 COUNTING: dict[str, Any] = {
     "requirements": {"anna": Requirement(4, 0.5)},
     "slot": "60s",
@@ -57,27 +45,6 @@ def test_odd_names(spark: SparkSession) -> None:
         counted.append(wevent.spark.count(frame, **COUNTING, **columns))
     found = reduce(DataFrame.unionAll, counted).collect()
     assert list(map(tuple, found)) == [(2, 4, 0.5, "b", 1)] * len(ODD)
-
-
-def test_names_that_the_plan_has_itself(spark: SparkSession, tmp_path: Path) -> None:
-    """In one frame every name that occurs in the plan: as the others' names, and three of them as those that are used."""
-    assert {"now_us", "user", "slot", "place", "why", "moment", "seen", "last", "events"} <= set(INTERNAL)
-    wanted = ("now_us", "place", "user")
-    row = dict.fromkeys(INTERNAL, "no")
-    file = tmp_path / "in"
-    file.mkdir()
-    (file / "events.json").write_text(json.dumps({**row, "now_us": "61", "place": "anna", "user": "1"}) + "\n")
-    schema = ", ".join(f"`{name}` string" for name in INTERNAL)
-    stream = spark.readStream.schema(schema).json(str(file))
-    for time, user, cell in permutations(wanted):
-        chosen = settings(time_column=time, user_column=user, cell_column=cell, grace_us=0)
-        beats = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-        EventPlan(chosen, CLOCK).ended(stream, beats, 3)
-        at_rest = EventPlan(chosen, SlotClock(0, 60 * SECOND)).read(spark.read.schema(schema).json(str(file)), F.lit(3))
-        found = at_rest.collect()[0]
-        told = {"now_us": "61", "place": "anna", "user": "1"}
-        slot = {"now_us": 2, "place": None, "user": 1}[time]
-        assert (found["slot"], found["user"]) == (slot, slot and told[user])
 
 
 def test_a_batch_knows_its_moment_whatever_columns_are_called(spark: SparkSession, tmp_path: Path) -> None:

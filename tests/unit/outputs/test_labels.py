@@ -87,14 +87,8 @@ def test_every_format_gives_back_odd_labels() -> None:
 
 @pytest.mark.hypothesis
 @given(labels=LABELS)
-def test_csv_gives_back_any_labels(labels: list[str]) -> None:
-    check(labels, ("csv",))
-
-
-@pytest.mark.hypothesis
-@given(labels=LABELS)
-def test_parquet_gives_back_any_labels(labels: list[str]) -> None:
-    check(labels, ("parquet",))
+def test_tables_give_back_any_labels(labels: list[str]) -> None:
+    check(labels, ("csv", "parquet"))
 
 
 @pytest.mark.parametrize("field", ["a\\", "a\\x", "\\\\\\"])

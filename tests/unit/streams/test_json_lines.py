@@ -102,11 +102,6 @@ def test_only_lines_that_are_too_deep_are_malformed(depth: int, bracketed: int) 
     assert len(found.batch.times) == len(plain) + bracketed + (depth < MAX_DEPTH)
 
 
-def test_a_record_is_on_one_line() -> None:
-    found = decoder().decode(b"".join(line + b"\n" for line in plain) + b'{"time":1,\n"user":2,"cell":"0"}\n')
-    assert found.malformed.tolist() == [len(plain), len(plain) + 1]
-
-
 def test_what_a_line_is_depends_on_it_alone() -> None:
     """Lines with two records beside blank lines and halves of records: as many records as lines, and not one on each."""
     record = b'{"time":1,"user":2,"cell":"0"}'

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.support.profiles import examples
 from wevent import Levels
-from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster, WeventError
+from wevent.errors import InvalidInput, InvalidRequirement, WeventError
 from wevent.streams import read_requirements
 
 pytestmark = pytest.mark.slow
@@ -25,16 +25,6 @@ def write(folder: Path, text: str, name: str = "requirements.csv") -> Path:
     path = folder / name
     path.write_text(text)
     return path
-
-
-def test_numbers(tmp_path: Path) -> None:
-    path = write(tmp_path, "user,window,epsilon\n3,40,0.6\n1,80,1.001\n2,40,0.6\n")
-    ids, keys, *_ = read_requirements(path)
-    windows, nanos = (np.array(column) for column in zip(*keys, strict=True))
-    assert ids.dtype.kind == "i"
-    assert ids.tolist() == [3, 1, 2]
-    assert windows.tolist() == [40, 80, 40]
-    assert nanos.tolist() == [600_000_000, 1_001_000_000, 600_000_000]
 
 
 def test_levels_and_text_ids(tmp_path: Path) -> None:
@@ -48,36 +38,6 @@ def test_levels_and_text_ids(tmp_path: Path) -> None:
     assert nanos.tolist() == [100_000_000, 900_000_000, 900_000_000]
     with pytest.raises(InvalidRequirement, match="level"):
         read_requirements(path, Levels({"Strong": 1}, {"Small": 2}))
-
-
-def test_parquet_and_ndjson(tmp_path: Path) -> None:
-    target = tmp_path / "requirements.parquet"
-    duckdb.execute(f"COPY (SELECT 5 AS \"user\", 40 AS window, 0.6 AS epsilon) TO '{target}' (FORMAT parquet)")
-    ids, keys, *_ = read_requirements(target)
-    windows, nanos = (np.array(column) for column in zip(*keys, strict=True))
-    assert (ids.tolist(), windows.tolist(), nanos.tolist()) == ([5], [40], [600_000_000])
-    path = write(tmp_path, '{"user": 5, "window": 40, "epsilon": 0.6}\n', "requirements.ndjson")
-    ids, keys, *_ = read_requirements(path)
-    assert (ids.tolist(), list(keys)) == ([5], [(40, 600_000_000)])
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("user,window\n1,40\n", InvalidInput),
-        ("user,window,epsilon\n", InvalidInput),
-        ("user,window,epsilon\n1,40,\n", InvalidInput),
-        ("user,window,epsilon\n1,40\n", InvalidInput),
-        ("user,window,epsilon\n1,40,0.5\n1,40,0.5\n", InvalidRoster),
-        ("user,window,epsilon\n1,Small,0.5\n", InvalidRequirement),
-        ("user,window,epsilon\n1,40,99\n", InvalidRequirement),
-        ("user,privacy,window\n1,Highest,Small\n", InvalidRequirement),
-    ],
-)
-def test_one_sentence_per_mistake(tmp_path: Path, text: str, error: type[Exception]) -> None:
-    with pytest.raises(error) as caught:
-        read_requirements(write(tmp_path, text))
-    assert "\n" not in str(caught.value)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -130,7 +90,7 @@ def test_a_duration_is_rounded_up_to_whole_slots_and_that_is_said(tmp_path: Path
     asked = read_requirements(path, slot_us=3_600_000_000)
     assert [window for window, _ in asked.keys] == [2, 2, 2]
     assert asked.notes == ("Window 90m is no whole number of slots: it covers 2 slots (2 hours).",)
-    with pytest.raises(InvalidRequirement, match=r"line 2: .*numbers and no length.*'90m'.* Write the number"):
+    with pytest.raises(InvalidRequirement, match=r"line 2: .*'90m'.*numbers and no length.* Write the number"):
         read_requirements(path)
 
 
@@ -144,7 +104,7 @@ def test_a_duration_is_rounded_up_to_whole_slots_and_that_is_said(tmp_path: Path
         ("é" * 129 + ",strict,,", r"line 6: No event can have this id\. .*at most 256 bytes"),
         ("c,srtict,,", r"line 6: Unknown level 'srtict'\. Did you mean 'strict'\?"),
         ("c,strict,60,1", r"line 6: Level 'strict' stands beside other fields than the window and epsilon"),
-        ("c,,Day,1", r"line 6: .*a whole number of slots, or a duration such as 24h.*'Day'"),
+        ("c,,Day,1", r"line 6: .*a whole number of slots or a duration such as 24h, not 'Day'"),
         ("c,,60,99", r"line 6: .*Epsilon must be greater than 0 and at most 50, not '99'"),
         ("c,strict", r"line 6 is no row"),
     ],
