@@ -13,19 +13,14 @@ from pathlib import Path
 from wevent.errors import StorageFailed, may_pass
 
 
-def storage_failed(task: str, error: OSError, remedy: str, path: Path | str) -> StorageFailed:
-    """Return the error for a task, such as "to write a file", that the operating system refused."""
-    problem = f"wevent failed {task}: {error.strerror or 'an error'}."
-    return StorageFailed(problem, remedy, path=str(path), passing=may_pass(error))
-
-
 @contextmanager
 def storage_errors(task: str, remedy: str, path: Path | str) -> Iterator[None]:
-    """Raise `StorageFailed` for errors of the operating system."""
+    """Raise `StorageFailed` if the operating system refuses a task, such as "to write a file"."""
     try:
         yield
     except OSError as error:
-        raise storage_failed(task, error, remedy, path) from None
+        problem = f"wevent failed {task}: {error.strerror or 'an error'}."
+        raise StorageFailed(problem, remedy, path=str(path), passing=may_pass(error)) from None
 
 
 @contextmanager
@@ -80,12 +75,7 @@ def probe_write(path: Path, size: int) -> None:
 
 
 def read_whole(path: Path) -> bytes:
-    """Return the bytes of a file, forced to disk. A pipe is refused: opening it would wait for its writer.
-
-    Raises:
-        StorageFailed: for anything but a file.
-        OSError: as the operating system does.
-    """
+    """Return the bytes of a file, forced to disk; raise `StorageFailed` for a pipe, which would wait for its writer."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(file)

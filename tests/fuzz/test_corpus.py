@@ -61,7 +61,7 @@ def test_the_corpus_is_small() -> None:
 def test_a_message_is_one_sentence_with_nobody_in_it() -> None:
     for received in ("ann", "two\nlines", "a\x1b[31mcolour"):
         with pytest.raises(AssertionError), refusals("ann"):
-            raise InvalidInput("a file", received, "Correct it.", path=None)
+            raise InvalidInput(f"The file has {received}.", "Correct it.", path=None)
     with pytest.raises(KeyError), refusals():
         raise KeyError("what is not wevent's own")
 
@@ -108,7 +108,7 @@ LOAD_SETTINGS = configurations.load_settings
 def stopping(self: Any) -> Any:
     """As if a run ended at the first line that is no event."""
     if found := FIRST_MALFORMED(self):
-        raise InvalidInput("a file of events", "a line that is none", "Correct it.", path=None)
+        raise InvalidInput("A line is no event.", "Correct it.", path=None)
     return found
 
 

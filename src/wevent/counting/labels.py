@@ -220,9 +220,6 @@ class _Numbers:
 def split_labels(text: str) -> list[str]:
     """Return the labels of one line: `a,b,c`; a label with a comma is in double quotes, empty ones are left out.
 
-    Raises:
-        InvalidCells: for a quote that does not end, or is followed by something else.
-
     >>> split_labels('north, "old town, west",south')
     ['north', 'old town, west', 'south']
     """

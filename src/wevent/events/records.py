@@ -45,7 +45,7 @@ _KEY_BYTES = 32
 _NONCE = 12
 _SIZE = 8
 _LEAST = 512
-_REMEDY = "Make room and make the folder writable; what was acknowledged is not lost."
+REMEDY = "Make room and make the folder writable; what was acknowledged is not lost."
 
 Result = TypeVar("Result")
 
@@ -281,7 +281,7 @@ class SlotKeys:
 
 
 def _key_errors(path: Path) -> AbstractContextManager[None]:
-    return storage_errors(f"to keep the keys of open slots in {path.parent}", _REMEDY, path)
+    return storage_errors(f"to keep the keys of open slots in {path.parent}", REMEDY, path)
 
 
 def sort_events(

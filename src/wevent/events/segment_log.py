@@ -25,7 +25,17 @@ from struct import Struct
 from typing import NamedTuple
 
 from wevent.errors import StorageFailed
-from wevent.events.records import NAME_BYTES, NO_NAME, Result, SlotKeys, StoredBatch, decrypt, encrypt, service_stopping
+from wevent.events.records import (
+    NAME_BYTES,
+    NO_NAME,
+    REMEDY,
+    Result,
+    SlotKeys,
+    StoredBatch,
+    decrypt,
+    encrypt,
+    service_stopping,
+)
 from wevent.file_io import create_private, probe_write, read_at, read_whole, storage_errors, sync_path
 
 _log = logging.getLogger("wevent.events.segment_log")
@@ -36,7 +46,6 @@ _PART = Struct("<QI")  # slot and length of an encrypted record
 _NUMBER = Struct("<I")
 _SEGMENT_BYTES = 64 << 20
 _PROBE_BYTES = 1 << 14
-_REMEDY = "Make room and make the folder writable; what was acknowledged is not lost."
 
 
 class _Place(NamedTuple):
@@ -325,4 +334,4 @@ def _force(file: int) -> None:
 
 
 def _log_errors(path: Path) -> AbstractContextManager[None]:
-    return storage_errors(f"to keep events in {path}", _REMEDY, path)
+    return storage_errors(f"to keep events in {path}", REMEDY, path)

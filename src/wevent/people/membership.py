@@ -255,11 +255,7 @@ class KnownIds:
 
 
 def check_id(user: str) -> None:
-    """Refuse an id that no event or no requirements file can have, or that looks like an erased one.
-
-    Raises:
-        InvalidMembership: for such an id.
-    """
+    """Raise `InvalidMembership` for an id that no event or requirements file can have, or that looks like an erased one."""
     size = len(user.encode(errors="surrogatepass"))
     if size > MAX_LABEL_BYTES or not _ID.fullmatch(user):
         fix = f"Choose one of 1 to {MAX_LABEL_BYTES} bytes without NULs and line breaks that does not begin with {ERASED!r}."
@@ -277,11 +273,7 @@ def check_epoch(checked: int | None, stored: int) -> None:
 
 
 def check_declared(key: Key, declared: Iterable[Key]) -> None:
-    """Refuse a requirement that was not declared: users choose declared classes only (spec 15.1, rule 2).
-
-    Raises:
-        InvalidMembership: if it was not declared.
-    """
+    """Raise `InvalidMembership` for a requirement that users may not choose (spec 15.1, rule 2)."""
     if key not in declared:
         shown = f"{key[0]},{key[1] / NANO:g}"
         raise InvalidMembership(

@@ -257,7 +257,7 @@ def test_a_roster_that_could_not_be_read_is_read_again(kept: Kept, monkeypatch: 
         journal.registry.ask([Change("remove", "ann")])
 
         def fail() -> None:
-            raise StorageFailed("a journal", "a disk that fails", "Wait.", path="", passing=True)
+            raise StorageFailed("The disk fails.", "Wait.", path="", passing=True)
 
         with monkeypatch.context() as patched:
             patched.setattr(journal.registry, "rows", fail)
