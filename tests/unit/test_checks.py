@@ -399,7 +399,7 @@ def test_the_how_to_does_what_it_says() -> None:
     for block in blocks:
         exec(block, names)
     names["test_the_contract"]()
-    mistaken = re.search(r"odd windows forgotten, `(.*?)`", text)
+    mistaken = re.search(r"odd windows\s+forgotten,\s+`(.*?)`", text)
     assert mistaken is not None
     wrong: dict[str, Any] = {}
     exec(blocks[0].replace("ledger.epsilons // ((ledger.windows + 1) // 2)", mistaken[1]), wrong)
