@@ -67,13 +67,12 @@ class SegmentLog:
 
     Attributes:
         keys: of open slots, in the same folder.
-        is_damaged: whether acknowledged records were lost.
     """
 
     def __init__(self, folder: Path, stream: bytes = b"") -> None:
         self.folder, self.patience_s, self._stream = folder, 0.0, stream
         self.keys = SlotKeys(folder)
-        self.is_damaged = False
+        self._is_damaged = False
         self._lock = threading.Lock()
         self._places: dict[int, list[_Place]] = defaultdict(list)
         self._names: dict[bytes, _Place] = {}
@@ -280,13 +279,13 @@ class SegmentLog:
                 os.close(file)
 
     def _report_damage(self) -> None:
-        if not self.is_damaged:
+        if not self._is_damaged:
             _log.warning(
                 "acknowledged events cannot be read any more (%s is damaged, or their key is gone): they are not counted "
                 "(private: do not publish this line)",
                 self.folder,
             )
-        self.is_damaged = True
+        self._is_damaged = True
 
 
 def _frame(records: Mapping[int, bytes]) -> bytes:

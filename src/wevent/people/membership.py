@@ -263,11 +263,7 @@ def check_id(user: str) -> None:
 
 
 def check_epoch(checked: int | None, stored: int) -> None:
-    """Refuse changes that were checked against the terms of an earlier epoch than the last one that is stored.
-
-    Raises:
-        InvalidMembership: if they were.
-    """
+    """Raise `InvalidMembership` for changes checked against the terms of an earlier epoch than the last one stored."""
     if checked is not None and checked < stored:
         raise InvalidMembership("A new epoch began at this moment and nothing was changed.", "Ask again.")
 
