@@ -106,7 +106,7 @@ class BaselineSpec:
 Spec = MechanismSpec | BaselineSpec
 
 
-class Selection(NamedTuple):
+class SelectedMechanisms(NamedTuple):
     """The mechanisms of an experiment, and those left out because they do not take the options, with the reason."""
 
     taken: tuple[Spec, ...]
@@ -115,7 +115,7 @@ class Selection(NamedTuple):
 
 def select(
     labels: Sequence[str] | str | None, options: Mapping[str, Any] | None = None, *, baselines: bool = False
-) -> Selection:
+) -> SelectedMechanisms:
     """Return the mechanisms of these labels (or the one of this), each once; None for all that take the options.
 
     Args:
@@ -128,7 +128,7 @@ def select(
         InvalidOption: for an option that a named mechanism, or every mechanism, does not take.
     """
     if labels is not None:
-        return Selection(tuple(_parse(label, options, baselines) for label in split_labels(labels)), {})
+        return SelectedMechanisms(tuple(_parse(label, options, baselines) for label in split_labels(labels)), {})
     taken: list[Spec] = []
     left_out: dict[str, str] = {}
     refusal: InvalidOption | None = None
@@ -144,7 +144,7 @@ def select(
             taken.append(BaselineSpec.parse(label, options))
         except InvalidOption as error:
             left_out[label] = str(error)
-    return Selection(tuple(taken), left_out)
+    return SelectedMechanisms(tuple(taken), left_out)
 
 
 def _parse(label: str, options: Mapping[str, Any] | None, baselines: bool) -> Spec:
