@@ -12,15 +12,15 @@ import wevent
 from benchmarks import hard_streams, report
 from benchmarks.accuracy import SEED, Run, fixed_period, real_stream
 from benchmarks.correlated_streams import INDEPENDENT, PEOPLE, Case, correlated
-from wevent.core import filter as filter_module
-from wevent.core.anchored import AnchoredFilter
-from wevent.core.anchoring import Anchoring
-from wevent.core.bank import Bank, default_bank
-from wevent.core.estimators import Sampling, TwoSums
-from wevent.core.filter import Filter
+from wevent.core.builtin_mechanisms import BUILT_IN
+from wevent.core.estimators import CalibratedSum, Sampling
 from wevent.core.mechanism import Estimate, Mechanism
-from wevent.core.registry import BUILT_IN
-from wevent.core.tracking import Tracking
+from wevent.core.pft import filter as filter_module
+from wevent.core.pft.adaptive_period import AdaptivePeriod
+from wevent.core.pft.calibrated_filter import CalibratedFilter
+from wevent.core.pft.filter import Filter
+from wevent.core.pft.models import ModelGrid, default_models
+from wevent.core.pft.schedules import CalibrationPolicy
 
 SEEDS = 3
 CORRELATED = {
@@ -45,22 +45,22 @@ class HeldFilter(Filter):
         return state, self._last or estimate
 
 
-def without_trends() -> Bank:
+def without_trends() -> ModelGrid:
     """Level models and the null only."""
-    bank = default_bank()
+    bank = default_models()
     prior = np.append(bank.prior[: bank.levels], bank.prior[-1])
-    return Bank(bank.walk[: bank.levels], bank.flicker[: bank.levels], bank.levels, prior / prior.sum())
+    return ModelGrid(bank.walk[: bank.levels], bank.flicker[: bank.levels], bank.levels, prior / prior.sum())
 
 
 def variant(name: str, **pieces: Any) -> str:
     """Register `pft` with other pieces."""
     row = BUILT_IN["pft"]
-    bank: Callable[[], Bank] = pieces.get("bank", default_bank)
+    bank: Callable[[], ModelGrid] = pieces.get("bank", default_models)
     wevent.register(
         Mechanism(
             name,
             f"pft: {name}",
-            lambda declared, options: Tracking(Filter(bank()).outlook),
+            lambda declared, options: AdaptivePeriod(Filter(bank()).outlook),
             pieces.get("estimator", row.estimator),
             pieces.get("smoother", lambda options: Filter(bank())),
         )
@@ -85,7 +85,7 @@ def likelihood(function: Any) -> Iterator[None]:
         filter_module.laplace_on_gaussian = own
 
 
-class Trusting(AnchoredFilter):
+class Trusting(CalibratedFilter):
     """Never listens to anchors alone."""
 
     def _judge(self, state: Any, *foretold: Any) -> None:
@@ -98,8 +98,8 @@ def with_anchors(name: str, smoother: Any) -> str:
         Mechanism(
             name,
             f"pft: {name}",
-            lambda declared, options: Anchoring(smoother().outlook),
-            lambda options: TwoSums(),
+            lambda declared, options: CalibrationPolicy(smoother().outlook),
+            lambda options: CalibratedSum(),
             lambda options: smoother(),
         )
     )

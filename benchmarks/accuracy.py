@@ -14,10 +14,10 @@ import numpy as np
 
 import wevent
 from benchmarks import hard_streams, report
-from wevent.core.filter import Filter
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.core.mechanism import Mechanism
-from wevent.core.registry import BUILT_IN
-from wevent.core.tracking import Tracking
+from wevent.core.pft.adaptive_period import AdaptivePeriod
+from wevent.core.pft.filter import Filter
 
 CLASSIC = ("bd", "ba", "pbd", "pba", "uniform")
 RIVALS = (*CLASSIC, "pbu", "sample")
@@ -62,7 +62,7 @@ def mean_error(mechanism: str, counts: Any, sizes: Any, requirements: Any, seeds
 def fixed_period(period: int) -> str:
     """`pft` with a period chosen by someone who knows the stream: not private, a yardstick only."""
 
-    class Fixed(Tracking):
+    class Fixed(AdaptivePeriod):
         def replan(self, ledger: Any, history: Any) -> int:
             return period
 

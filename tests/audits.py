@@ -19,7 +19,7 @@ import wevent
 from wevent.auditing.audit_subject import Finding, build_subject
 from wevent.auditing.black_box.black_box_audit import Effort, audit_black_box
 from wevent.auditing.mechanism_audit import AuditReport
-from wevent.core.registry import BUILT_IN
+from wevent.core.builtin_mechanisms import BUILT_IN
 
 CONFIDENCE = 0.95
 QUICK = 600  # runs of a quick audit

@@ -15,7 +15,7 @@ import msgspec
 
 from wevent import schemas
 from wevent.cli.answers import ANSWERS
-from wevent.core.settings import Kind, kinds
+from wevent.core.options import Kind, kinds
 from wevent.journal.terms import EPOCHAL, PERMANENT
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext

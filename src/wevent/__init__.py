@@ -40,26 +40,27 @@ from wevent.errors import (
 if TYPE_CHECKING:
     from wevent.auditing.mechanism_audit import audit_mechanism
     from wevent.core.estimators import Sampling, Weighting
-    from wevent.core.filter import Filter, Hold
     from wevent.core.mechanism import (
-        Budgets,
+        ErrorForecast,
+        ErrorModel,
         Estimate,
         Estimator,
         History,
-        Idle,
         Measurement,
         Mechanism,
-        NoiseError,
         NoiseSource,
-        Outlook,
+        NoOffer,
         Plan,
         Planner,
         Policy,
+        PolicyInput,
         Smoother,
     )
+    from wevent.core.options import Options
     from wevent.core.permit import NoisePermit, Permit, ResponsePermit, SamplingPermit, redeem
+    from wevent.core.pft.filter import Filter
+    from wevent.core.postprocess import LastValue
     from wevent.core.requirements import Levels, Population, Requirement
-    from wevent.core.settings import Options
     from wevent.counting.labels import Cells
     from wevent.counting.roster import Counts, Roster
     from wevent.experiments import compare, plan
@@ -78,15 +79,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BatchConflict",
-    "Budgets",
     "Cells",
     "Counts",
+    "ErrorForecast",
+    "ErrorModel",
     "Estimate",
     "Estimator",
     "Filter",
     "History",
-    "Hold",
-    "Idle",
     "InsufficientBudget",
     "InvalidCells",
     "InvalidCounts",
@@ -103,18 +103,19 @@ __all__ = [
     "InvalidSettings",
     "InvalidState",
     "JournalLocked",
+    "LastValue",
     "Levels",
     "Measurement",
     "Mechanism",
-    "NoiseError",
+    "NoOffer",
     "NoisePermit",
     "NoiseSource",
     "Options",
-    "Outlook",
     "Permit",
     "Plan",
     "Planner",
     "Policy",
+    "PolicyInput",
     "Population",
     "Publisher",
     "Release",
@@ -157,16 +158,16 @@ _HOMES = {
     "wevent.auditing.mechanism_audit": ("audit_mechanism",),
     "wevent.core.estimators": ("Sampling", "Weighting"),
     "wevent.core.mechanism": (
-        "Budgets",
+        "PolicyInput",
         "Estimate",
         "Estimator",
         "History",
-        "Idle",
+        "NoOffer",
         "Measurement",
         "Mechanism",
-        "NoiseError",
+        "ErrorModel",
         "NoiseSource",
-        "Outlook",
+        "ErrorForecast",
         "Plan",
         "Planner",
         "Policy",
@@ -174,8 +175,9 @@ _HOMES = {
     ),
     "wevent.core.permit": ("NoisePermit", "Permit", "ResponsePermit", "SamplingPermit", "redeem"),
     "wevent.core.requirements": ("Levels", "Population", "Requirement"),
-    "wevent.core.settings": ("Options",),
-    "wevent.core.filter": ("Filter", "Hold"),
+    "wevent.core.options": ("Options",),
+    "wevent.core.pft.filter": ("Filter",),
+    "wevent.core.postprocess": ("LastValue",),
     "wevent.counting.labels": ("Cells",),
     "wevent.counting.roster": ("Counts", "Roster"),
     "wevent.experiments": ("compare", "plan"),

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 import wevent
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.core.estimators import Sampling
-from wevent.core.filter import Hold
-from wevent.core.mechanism import Idle, Mechanism
-from wevent.core.registry import BUILT_IN
-from wevent.core.settings import ClassWeights, Options
+from wevent.core.mechanism import Mechanism, NoOffer
+from wevent.core.options import ClassWeights, Options
+from wevent.core.postprocess import LastValue
 
 
 class EverySecond:
@@ -22,7 +22,7 @@ class EverySecond:
 
     def offer(self, ledger, history):
         if history.slot % 2 == 0:
-            return Idle.NOT_DUE
+            return NoOffer.NOT_DUE
         return ledger.epsilons // ((ledger.windows + 1) // 2)
 
 
@@ -31,7 +31,7 @@ OWN = Mechanism(
     summary="twice the even share in every second slot",
     policy=lambda declared, options: EverySecond(),
     estimator=lambda options: Sampling(),
-    smoother=lambda options: Hold(),
+    smoother=lambda options: LastValue(),
 )
 
 

@@ -16,7 +16,7 @@ from wevent.auditing.exact import audit_exactly, variants
 from wevent.auditing.exact.cases import SEARCHED, SEARCHED_LOCAL, TINY, TINY_LOCAL, responds
 from wevent.auditing.exact.enumeration import Enumeration
 from wevent.auditing.exact.pairs import Case
-from wevent.core.registry import BUILT_IN
+from wevent.core.builtin_mechanisms import BUILT_IN
 
 SECONDS = float(os.environ.get("WEVENT_AUDIT_SECONDS", "0"))
 TIGHT = {"uniform", "pbu", "pba", "ba", "pft", "sample", "lbu", "plbu", "every-second"}

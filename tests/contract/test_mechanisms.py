@@ -91,7 +91,7 @@ def test_an_installed_mechanism_keeps_the_contract(tmp_path: Path, monkeypatch: 
     """A distribution with an entry point, as pip would leave it."""
     (tmp_path / "wevent_contract_plugin.py").write_text(
         "from dataclasses import replace\n"
-        "from wevent.core.registry import BUILT_IN\n"
+        "from wevent.core.builtin_mechanisms import BUILT_IN\n"
         "row = replace(BUILT_IN['pbd'], name='installed', summary='from a package')\n"
     )
     info = tmp_path / "wevent_contract_plugin-1.0.dist-info"

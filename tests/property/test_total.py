@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import wevent
 from wevent import Population, Publisher, Release, Requirement, SeededNoise
-from wevent.core.anchored import AnchoredState
-from wevent.core.filter import FilterState
 from wevent.core.limits import MAX_USERS
 from wevent.core.mechanism import Measurement
+from wevent.core.pft.calibrated_filter import CalibratedState
+from wevent.core.pft.filter import FilterState
 
 ENDS = (2**63 - 1, -(2**63), 2**62, -(2**62), 2**53 + 1, 0, 1, -1)
 draws = st.one_of(st.sampled_from(ENDS), st.integers(-(2**63), 2**63 - 1), st.integers(-1000, 1000))
@@ -101,7 +101,7 @@ def check_no_fallback(publisher: Publisher, measurements: list[Measurement]) -> 
     state = publisher._history.smoothed
     if isinstance(state, FilterState):
         assert state.releases == len(measurements)
-    if isinstance(state, AnchoredState):
+    if isinstance(state, CalibratedState):
         assert state.main.releases == sum(one.lean is not None for one in measurements)
         assert state.direct.releases == sum(one.anchor is not None for one in measurements)
 

@@ -17,8 +17,8 @@ from wevent.auditing import mechanism_audit
 from wevent.auditing.audit_subject import AuditSubject, build_subject
 from wevent.auditing.black_box.black_box_audit import PROMISES, Effort, audit_black_box
 from wevent.auditing.mechanism_audit import PROVES_NOTHING
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.core.estimators import Sampling
-from wevent.core.registry import BUILT_IN
 from wevent.errors import InvalidOption
 
 CONFIDENCE = 0.999_999  # a test that fails once in a million runs of the suite

@@ -15,11 +15,11 @@ import numpy as np
 
 import wevent
 from wevent.core.estimators import Sampling
-from wevent.core.filter import Hold
 from wevent.core.ledger import Ledger
-from wevent.core.mechanism import Budgets, History, Idle, Policy
+from wevent.core.mechanism import History, NoOffer, Policy, PolicyInput
 from wevent.core.permit import Reservation
 from wevent.core.policies import Absorption, Distribution
+from wevent.core.postprocess import LastValue
 
 # --- doubles of the gate ----------------------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class AddingLedger(Ledger):
 class View:
     """A ledger as a deluded policy sees it: some things are different, everything else is the ledger's."""
 
-    def __init__(self, ledger: Budgets, **delusions: Any) -> None:
+    def __init__(self, ledger: PolicyInput, **delusions: Any) -> None:
         self._ledger = ledger
         self._delusions = delusions
 
@@ -92,7 +92,7 @@ class View:
 class ForgetfulAbsorption(Absorption):
     """Forgets its last publication, as the authors' published Java does (spec 12): absorbs from slot 0 for ever."""
 
-    def offer(self, ledger: Budgets, history: History) -> Any:
+    def offer(self, ledger: PolicyInput, history: History) -> Any:
         return ledger.shares * np.minimum(history.slot, ledger.windows)
 
 
@@ -102,7 +102,7 @@ class ShortSumDistribution(Distribution):
     def __init__(self) -> None:
         self._past: dict[int, Any] = {}
 
-    def offer(self, ledger: Budgets, history: History) -> Any:
+    def offer(self, ledger: PolicyInput, history: History) -> Any:
         if history.last_fresh:
             self._past[history.last_fresh] = history.last_charges
         spent = np.zeros_like(ledger.windows)
@@ -117,36 +117,36 @@ class ShortWindow:
     def __init__(self) -> None:
         self._policy = Absorption()
 
-    def _short(self, ledger: Budgets) -> View:
+    def _short(self, ledger: PolicyInput) -> View:
         windows = np.maximum(ledger.windows - 1, 1)
         nothing = np.zeros_like(windows)  # and trusts its own block argument
         return View(ledger, windows=windows, shares=ledger.epsilons // (2 * windows), publication_spent=nothing)
 
-    def probe(self, ledger: Budgets) -> Any:
+    def probe(self, ledger: PolicyInput) -> Any:
         return self._policy.probe(self._short(ledger))
 
-    def offer(self, ledger: Budgets, history: History) -> Any:
+    def offer(self, ledger: PolicyInput, history: History) -> Any:
         return self._policy.offer(self._short(ledger), history)
 
 
 class FreeProbe(Distribution):
     """Skips the dissimilarity charge in its own accounts: looks with a share, then distributes the whole ε."""
 
-    def offer(self, ledger: Budgets, history: History) -> Any:
+    def offer(self, ledger: PolicyInput, history: History) -> Any:
         return super().offer(View(ledger, halves=ledger.epsilons), history)
 
 
 class SilentProbe(FreeProbe):
     """Skips the dissimilarity charge by reserving a probe of nothing and hoping to look all the same."""
 
-    def probe(self, ledger: Budgets) -> Any:
+    def probe(self, ledger: PolicyInput) -> Any:
         return np.zeros_like(ledger.shares)
 
 
 class NoProbe(Distribution):
     """Skips the dissimilarity charge by not reserving a probe at all, in a mechanism that looks first."""
 
-    def probe(self, ledger: Budgets) -> Any:
+    def probe(self, ledger: PolicyInput) -> Any:
         return None
 
 
@@ -156,44 +156,44 @@ class SmallestBound(Absorption):
     A class whose block is not over gets 0 shares, and with them a new block of its own: the old one is forgotten.
     """
 
-    def offer(self, ledger: Budgets, history: History) -> Any:
+    def offer(self, ledger: PolicyInput, history: History) -> Any:
         taken = np.maximum(-(-history.last_charges // ledger.shares), 1)  # −1 before the first: one share
         if history.slot - history.last_fresh <= int(taken.min()) - 1:
-            return Idle.NULLIFIED
+            return NoOffer.NULLIFIED
         return ledger.shares * np.clip(history.slot - history.last_fresh - (taken - 1), 0, ledger.windows)
 
 
 class SmallestBoundUnclipped(SmallestBound):
     """The same without max(…, 0): asks for a negative budget, which would give charges back."""
 
-    def offer(self, ledger: Budgets, history: History) -> Any:
+    def offer(self, ledger: PolicyInput, history: History) -> Any:
         taken = np.maximum(-(-history.last_charges // ledger.shares), 1)
         if history.slot - history.last_fresh <= int(taken.min()) - 1:
-            return Idle.NULLIFIED
+            return NoOffer.NULLIFIED
         return ledger.shares * np.minimum(history.slot - history.last_fresh - (taken - 1), ledger.windows)
 
 
 class IgnoredNullification(Absorption):
     """Absorbs the shares of skipped slots and never gives them back: no slot after a publication is nullified."""
 
-    def offer(self, ledger: Budgets, history: History) -> Any:
+    def offer(self, ledger: PolicyInput, history: History) -> Any:
         return ledger.shares * np.minimum(history.slot - history.last_fresh, ledger.windows)
 
 
 class HugeOffer(Distribution):
     """Offers so much that a share on top of it wraps around 64 bits."""
 
-    def offer(self, ledger: Budgets, history: History) -> Any:
+    def offer(self, ledger: PolicyInput, history: History) -> Any:
         return np.iinfo(np.int64).max - ledger.shares + 1
 
 
 class RoundedDownShares(Absorption):
     """With a refund, k_g = floor(charge / share): a charge of 1.9 shares owns the block of one."""
 
-    def offer(self, ledger: Budgets, history: History) -> Any:
+    def offer(self, ledger: PolicyInput, history: History) -> Any:
         taken = np.maximum(history.last_charges // ledger.shares, 1)
         if history.slot - history.last_fresh <= int(taken.max()) - 1:
-            return Idle.NULLIFIED
+            return NoOffer.NULLIFIED
         return ledger.shares * np.minimum(history.slot - history.last_fresh - (taken - 1), ledger.windows)
 
 
@@ -203,10 +203,10 @@ class KeptShares(Absorption):
     def __init__(self) -> None:
         self._offered: dict[int, Any] = {}
 
-    def offer(self, ledger: Budgets, history: History) -> Any:
+    def offer(self, ledger: PolicyInput, history: History) -> Any:
         taken = np.maximum(-(-history.last_charges // ledger.shares), 1)
         if history.slot - history.last_fresh <= int(taken.max()) - 1:
-            return Idle.NULLIFIED
+            return NoOffer.NULLIFIED
         kept = self._offered[history.last_fresh] - taken if history.last_fresh else 0
         shares = np.minimum(history.slot - history.last_fresh - (taken - 1) + kept, ledger.windows)
         self._offered[history.slot] = shares
@@ -242,7 +242,7 @@ def mechanism(name: str, policy: Callable[[], Policy]) -> wevent.Mechanism:
         "for tests only",
         policy=lambda declared, options: policy(),
         estimator=lambda options: Sampling(),
-        smoother=lambda options: Hold(),
+        smoother=lambda options: LastValue(),
         threshold="error",
     )
 

@@ -29,10 +29,10 @@ from wevent.checks import CHECKS, CheckFailed, check_mechanism
 from wevent.checks.contract import expect_windows_hold
 from wevent.checks.subject import Broken, available
 from wevent.core.estimators import Sampling, laplace_error
-from wevent.core.filter import Hold
 from wevent.core.ledger import Ledger
-from wevent.core.mechanism import Idle, Measurement
+from wevent.core.mechanism import Measurement, NoOffer
 from wevent.core.policies import Absorption, Distribution, Uniform
+from wevent.core.postprocess import LastValue
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ SOUND = Mechanism(
     summary="every slot, for tests only",
     policy=lambda declared, options: Uniform(),
     estimator=lambda options: Sampling(),
-    smoother=lambda options: Hold(),
+    smoother=lambda options: LastValue(),
 )
 
 
@@ -78,7 +78,7 @@ class Counting(Uniform):
 
     def offer(self, ledger, history):
         self._calls += 1
-        return Idle.NOT_DUE if self._calls % 2 else super().offer(ledger, history)
+        return NoOffer.NOT_DUE if self._calls % 2 else super().offer(ledger, history)
 
 
 class Scribbling(Uniform):
@@ -136,18 +136,18 @@ class Hiding(Sampling):
             return Measurement(np.zeros(counts.shape[1], dtype=np.int64), laplace_error(1.0))
 
 
-class Overflowing(Hold):
+class Overflowing(LastValue):
     def advance(self, state, measurement):
         after, estimate = super().advance(state, measurement)
         return after, estimate._replace(values=np.exp(estimate.values))
 
 
-class Forgetting(Hold):
+class Forgetting(LastValue):
     def load(self, dumped):
         return self.start(len(dumped[0]))
 
 
-class Hoarding(Hold):
+class Hoarding(LastValue):
     def __init__(self) -> None:
         self._kept: list[Any] = []
 
@@ -156,7 +156,7 @@ class Hoarding(Hold):
         return super().advance(state, measurement)
 
 
-class Swelling(Hold):
+class Swelling(LastValue):
     """A state that grows with the slots."""
 
     def start(self, cells, slot=1):
@@ -173,7 +173,7 @@ class Swelling(Hold):
         return dumped[0], super().load(dumped[1])
 
 
-class Certain(Hold):
+class Certain(LastValue):
     """States no error."""
 
     def advance(self, state, measurement):
@@ -181,7 +181,7 @@ class Certain(Hold):
         return after, estimate._replace(std_error=np.zeros(len(estimate.values)))
 
 
-class Reusing(Hold):
+class Reusing(LastValue):
     """Publishes the same array in every slot, and writes into it."""
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class Reusing(Hold):
         return after, estimate._replace(values=self._view)
 
 
-class Shifting(Hold):
+class Shifting(LastValue):
     """Publishes something else than was measured, under the measurement's law."""
 
     def advance(self, state, measurement):
@@ -212,7 +212,7 @@ def whispering() -> Mechanism:
             told.append(1)
             return super().measure(permit, plan, counts, noise)
 
-    class Told(Hold):
+    class Told(LastValue):
         def advance(self, state, measurement):
             after, estimate = super().advance(state, measurement)
             return after, estimate._replace(values=estimate.values + len(told))

@@ -16,7 +16,7 @@ from tests.unit.test_paper_map import check_row, table_rows
 from wevent.core.budget import NANO, noise_scale, response_probability, sampling_probability
 from wevent.core.ledger import Ledger
 from wevent.core.limits import MAX_CELLS
-from wevent.core.mechanism import History, Idle
+from wevent.core.mechanism import History, NoOffer
 from wevent.core.policies import Absorption
 from wevent.core.requirements import Population, Requirement
 
@@ -114,7 +114,7 @@ def test_blocks_of_a_class_are_disjoint_and_a_window_holds_at_most_w_shares() ->
         last, charges = 0, np.full(len(windows), -1)
         for slot in range(1, 60):
             offer = Absorption().offer(ledger, History(slot, last, charges, none, None))  # type: ignore[arg-type]
-            if isinstance(offer, Idle) or random.random() < 0.6:
+            if isinstance(offer, NoOffer) or random.random() < 0.6:
                 continue
             refunded = offer - np.array([random.randrange(int(one)) for one in offer]) * (random.random() < 0.3)
             last, charges = slot, refunded

@@ -36,7 +36,7 @@ from wevent.checks.subject import (
     plain,
 )
 from wevent.core.limits import MAX_USERS
-from wevent.core.mechanism import Idle
+from wevent.core.mechanism import NoOffer
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidCounts, InvalidPopulation, WeventError
 from wevent.journal.record import Shown, decode_shown, encode_shown
@@ -102,7 +102,7 @@ def _follow(
 
 
 def _expect_affordable(asked: AskedBudgets, books: dict[Key, list[int]], *, probes: bool) -> None:
-    probe, offer = asked.probe or {}, {} if isinstance(asked.offer, Idle) else asked.offer
+    probe, offer = asked.probe or {}, {} if isinstance(asked.offer, NoOffer) else asked.offer
     for key, members in asked.members.items():
         requirement, book = Requirement.from_nano(*key), books.get(key, [])
         left = requirement.nano - sum(book[max(0, len(book) - requirement.window + 1) :])
@@ -115,7 +115,7 @@ def _expect_affordable(asked: AskedBudgets, books: dict[Key, list[int]], *, prob
 
 def _charged(release: Release, asked: AskedBudgets, population: Population, *, refund: bool) -> dict[Key, int]:
     """Return the charge of each row: what was asked for, in the order of rule 3; less if a publication was refunded."""
-    offer = asked.offer if release.fresh and not isinstance(asked.offer, Idle) else {}
+    offer = asked.offer if release.fresh and not isinstance(asked.offer, NoOffer) else {}
     parts = [_lowered(part) for part in (asked.probe or {}, offer)]
     due = {key: sum(part.get(key, 0) for part in parts) for key in asked.members}
     for requirement, charge in zip(population.classes, release.charges.tolist(), strict=True):

@@ -12,20 +12,20 @@ import numpy as np
 from wevent.checks.subject import expect, expect_same
 from wevent.core.arrays import IntArray
 from wevent.core.mechanism import (
-    Budgets,
     Estimate,
     History,
-    Idle,
     Measurement,
     Mechanism,
+    NoOffer,
     Planner,
     Policy,
+    PolicyInput,
     Smoother,
     Split,
 )
+from wevent.core.options import Options
 from wevent.core.permit import NoisePermit, ResponsePermit, SamplingPermit, redeem
 from wevent.core.requirements import Requirement
-from wevent.core.settings import Options
 from wevent.noise.seeded import SeededNoise
 
 HUGE = 2**40  # far above any threshold, far below the ends of 64 bits
@@ -105,7 +105,7 @@ class AskedBudgets:
 
     slot: int
     probe: dict[Key, int] | None
-    offer: dict[Key, int] | Idle
+    offer: dict[Key, int] | NoOffer
     members: dict[Key, int]
     level: int = 0
 
@@ -124,12 +124,12 @@ class WatchedPolicy:
         self._probe: IntArray | None = None
         self._failed = ""
 
-    def probe(self, ledger: Budgets) -> IntArray | None:
+    def probe(self, ledger: PolicyInput) -> IntArray | None:
         """Return the policy's probe."""
         self._probe = self._policy.probe(ledger)
         return self._probe
 
-    def offer(self, ledger: Budgets, history: History) -> IntArray | Split | Idle:
+    def offer(self, ledger: PolicyInput, history: History) -> IntArray | Split | NoOffer:
         """Return the policy's offer; a new policy must offer the same, and the history must not change."""
         expect(not self._failed, f"the plan after a publication fails: {self._failed}", history.slot)
         before = _frozen(history)
@@ -146,7 +146,7 @@ class WatchedPolicy:
 class WatchedPlanner(WatchedPolicy):
     """The same for a policy that plans ahead. A failed plan is reported in the next slot: the step would hide it."""
 
-    def replan(self, ledger: Budgets, history: History) -> Any:
+    def replan(self, ledger: PolicyInput, history: History) -> Any:
         """Return the policy's plan."""
         policy = self._policy
         assert isinstance(policy, Planner)
@@ -193,7 +193,7 @@ def watched_policy(row: Mechanism, seen: list[AskedBudgets]) -> Callable[[tuple[
     return make
 
 
-def _asked(slot: int, ledger: Budgets, probe: IntArray | None, offer: IntArray | Split | Idle) -> AskedBudgets:
+def _asked(slot: int, ledger: PolicyInput, probe: IntArray | None, offer: IntArray | Split | NoOffer) -> AskedBudgets:
     level = offer.level if isinstance(offer, Split) else 0
     offer = offer.budgets if isinstance(offer, Split) else offer
     expect(type(level) is int and level >= 0, f"the level {level!r} is no whole number of nano-epsilons", slot)
@@ -209,7 +209,7 @@ def _asked(slot: int, ledger: Budgets, probe: IntArray | None, offer: IntArray |
     return AskedBudgets(
         slot,
         None if probe is None else by_requirement(probe, "a probe"),
-        offer if isinstance(offer, Idle) else by_requirement(offer, "an offer"),
+        offer if isinstance(offer, NoOffer) else by_requirement(offer, "an offer"),
         {key: size for key, size, pays in zip(keys, ledger.sizes.tolist(), charged, strict=True) if pays},
         level,
     )

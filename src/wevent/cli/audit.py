@@ -21,7 +21,7 @@ from wevent.cli.printing import new_table, print_table
 from wevent.cli.progress import progress_bar
 from wevent.cli.screen import remarks
 from wevent.cli.words import parse_list
-from wevent.core.settings import option_kinds
+from wevent.core.options import option_kinds
 from wevent.errors import ReaderGone
 
 

@@ -13,8 +13,8 @@ from wevent.cli.answers import CheckAnswer, as_json
 from wevent.cli.flags import chosen_settings, run_flags, setting_flags, take_run_options
 from wevent.cli.plain_signs import without_controls
 from wevent.cli.printing import new_table, print_table
+from wevent.core.options import option_values
 from wevent.core.requirements import Levels, Requirement
-from wevent.core.settings import option_values
 from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.formatting import short
 from wevent.experiments.planning import expect, population_warnings

@@ -10,7 +10,7 @@ import click
 
 from wevent.cli.loudness import is_quiet
 from wevent.cli.parameter_types import FILE, JOURNAL, MECHANISM, Word
-from wevent.core.settings import Kind, kinds, option_kinds
+from wevent.core.options import Kind, kinds, option_kinds
 from wevent.errors import InvalidSettings
 from wevent.journal.address import JournalAddress, PostgresAddress
 from wevent.publishing.configuration import load_settings, read_config

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wevent.cli.flags import INPUT_KEYS, chosen_config
+from wevent.core.options import option_kinds
 from wevent.core.requirements import Population, Requirement
-from wevent.core.settings import option_kinds
 from wevent.errors import InvalidOption
 from wevent.experiments.datasets.event_file import configured_stream
 from wevent.experiments.datasets.recorded import Recorded

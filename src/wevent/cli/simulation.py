@@ -13,7 +13,7 @@ from rich.console import Console
 from wevent.cli.flags import option_flags
 from wevent.cli.parameter_types import CANDIDATES, MECHANISMS, Word
 from wevent.cli.words import parse_list
-from wevent.core.settings import option_kinds
+from wevent.core.options import option_kinds
 from wevent.settings.values import SECOND_US, parse_length
 
 Command = Callable[..., Any]

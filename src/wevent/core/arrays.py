@@ -28,6 +28,12 @@ def frozen_copy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.frombuffer(values.tobytes(), values.dtype)
 
 
+def frozen_view(values: FloatArray) -> FloatArray:
+    """Return the array itself, read-only from now on."""
+    values.setflags(write=False)
+    return values
+
+
 def packed(value: Any) -> Any:
     """An array as its shape and bytes, bit for bit; anything else as it is."""
     return [list(value.shape), np.ascontiguousarray(value).tobytes()] if isinstance(value, np.ndarray) else value

@@ -1,7 +1,7 @@
 """Measure a slot: permit + counts + noise → measurement. Each class says what it charges and why.
 
-`Sampling` is the paper's mechanism (section 4.1; spec 5 and 6), `Weighting` and `TwoSums` leave nobody out (spec 11.1 and
-11.8), `Randomized` is the local model (spec 9).
+`Sampling` is the paper's mechanism (section 4.1; spec 5 and 6), `Weighting` and `CalibratedSum` leave nobody out
+(spec 11.1 and 11.8), `RandomizedResponse` is the local model (spec 9).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.budget import NANO, least_threshold, response_probability
-from wevent.core.mechanism import Measurement, NoiseError, NoiseSource, Plan
+from wevent.core.mechanism import ErrorModel, Measurement, NoiseSource, Plan
 from wevent.core.permit import (
     WEIGHT_BITS,
     Permit,
@@ -165,9 +165,9 @@ def sample(counts: IntArray, spend: SamplingPermit, noise: NoiseSource) -> IntAr
     return total
 
 
-def laplace_error(scale: float) -> NoiseError:
+def laplace_error(scale: float) -> ErrorModel:
     """The variance of integer Laplace noise, 2q/(1 − q)² with q = exp(−1/scale)."""
-    return NoiseError("laplace", scale, 2.0 * math.exp(-1.0 / scale) / math.expm1(-1.0 / scale) ** 2)
+    return ErrorModel("laplace", scale, 2.0 * math.exp(-1.0 / scale) / math.expm1(-1.0 / scale) ** 2)
 
 
 class Weighting:
@@ -210,13 +210,13 @@ def plan_sum(budgets: IntArray, permit: Permit) -> Plan:
 
 def measure_sum(
     spend: WeightingPermit, sizes: IntArray, counts: IntArray, noise: NoiseSource
-) -> tuple[FloatArray, NoiseError]:
+) -> tuple[FloatArray, ErrorModel]:
     """Σ_g A_g·C[g, ·] plus noise, times κ/2^20: values and their law (spec 11.1). Class g loses at most `spend.losses[g]`."""
     total = spend.weights @ counts
     total += noise.laplace(spend.noise, len(total))
     scale = 1.0 / (weighted_mean(spend.weights / spend.unit, sizes) * spend.unit)  # κ/2^20: post-processing
     law = laplace_error(spend.noise.scale)
-    return total.astype(np.float64) * scale, NoiseError("laplace", law.scale * scale, law.variance * scale**2)
+    return total.astype(np.float64) * scale, ErrorModel("laplace", law.scale * scale, law.variance * scale**2)
 
 
 def weighted_mean(values: npt.NDArray[np.float64], sizes: IntArray) -> float:
@@ -225,7 +225,7 @@ def weighted_mean(values: npt.NDArray[np.float64], sizes: IntArray) -> float:
     return float(values @ sizes) / users if users else float(values.mean())
 
 
-class TwoSums:
+class CalibratedSum:
     """Weigh, sum and disturb once or twice, as the permit's level says: a main sum, and an anchor in which all count alike.
 
     Privacy. Class g's budget e_g is split into a_g = min(level, e_g) and e_g − a_g, whole nano-epsilons. Each part is a
@@ -260,7 +260,7 @@ def _lean(spend: WeightingPermit, sizes: IntArray) -> FloatArray:
     return lean + 0.0  # no −0.0: a journal has none
 
 
-class Randomized:
+class RandomizedResponse:
     """Generalized randomized response over the cells plus "absent", estimated per class and summed.
 
     Drawn at class level here: the law of the reports is that of every registered user sending exactly one.
@@ -281,4 +281,4 @@ class Randomized:
         values = unbiased(reports[heard, :-1], users, truths, spend.cells).sum(axis=0)
         lies = (1.0 - truths) / spend.cells
         variance = float((users * lies * (1.0 - lies) / (truths - lies) ** 2).sum())
-        return Measurement(np.asarray(values), NoiseError("normal", math.sqrt(variance), variance))
+        return Measurement(np.asarray(values), ErrorModel("normal", math.sqrt(variance), variance))

@@ -13,19 +13,19 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray, FloatArray, IntArray
+from wevent.core.options import Options, ThresholdRule
 from wevent.core.permit import NoisePermit, Permit, ResponsePermit, SamplingPermit
 from wevent.core.requirements import Requirement
-from wevent.core.settings import Options, ThresholdRule
 
 
-class Idle(Enum):
+class NoOffer(Enum):
     """Why a policy offers no publication in a slot."""
 
     NULLIFIED = "nullified"
     NOT_DUE = "not due"
 
 
-class Budgets(Protocol):
+class PolicyInput(Protocol):
     """What a policy may read of the ledger: per row, nano-epsilons."""
 
     @property
@@ -105,10 +105,10 @@ class Split(NamedTuple):
 class Policy(Protocol):
     """When and how much: the budgets of a slot. Pure; sees the ledger and past outputs, never the counts."""
 
-    def probe(self, ledger: Budgets) -> IntArray | None:
+    def probe(self, ledger: PolicyInput) -> IntArray | None:
         """e¹ per row, or None: this mechanism never looks first."""
 
-    def offer(self, ledger: Budgets, history: History) -> IntArray | Split | Idle:
+    def offer(self, ledger: PolicyInput, history: History) -> IntArray | Split | NoOffer:
         """e² per row, or why nothing is offered in this slot."""
 
 
@@ -116,11 +116,11 @@ class Policy(Protocol):
 class Planner(Protocol):
     """A policy that plans ahead: asked after every publication what to remember. Pure, sees public numbers only."""
 
-    def replan(self, ledger: Budgets, history: History) -> Any:
+    def replan(self, ledger: PolicyInput, history: History) -> Any:
         """The new memory, in plain types; the history is that after the slot."""
 
 
-class NoiseError(NamedTuple):
+class ErrorModel(NamedTuple):
     """The error of what is published: its law, its scale and its variance per cell.
 
     "laplace" and "normal" are the noise of one measurement; "estimate" is a filter's, over all there is to know.
@@ -145,10 +145,10 @@ class Measurement(NamedTuple):
     """
 
     values: npt.NDArray[Any]
-    error: NoiseError
+    error: ErrorModel
     composition: float = 0.0
     users: int = 0
-    anchor: tuple[FloatArray, NoiseError] | None = None
+    anchor: tuple[FloatArray, ErrorModel] | None = None
     lean: FloatArray | None = None
 
 
@@ -181,7 +181,7 @@ class Estimate(NamedTuple):
 
     values: FloatArray
     std_error: FloatArray | None
-    error: NoiseError | None
+    error: ErrorModel | None
 
 
 class Smoother(Protocol):
@@ -200,7 +200,7 @@ class Smoother(Protocol):
         """The counterpart of `dump`."""
 
 
-class Outlook(Protocol):
+class ErrorForecast(Protocol):
     """What a smoother expects of the slots to come, for a policy that plans; public numbers only."""
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.budget import decimal_text
-from wevent.core.mechanism import Budgets, History, Idle, Policy, Split
+from wevent.core.mechanism import History, NoOffer, Policy, PolicyInput, Split
 from wevent.core.requirements import Requirement
 
 
@@ -19,11 +19,11 @@ class Distribution:
     e¹ = share; e² = half of the publication half that the window has left.
     """
 
-    def probe(self, ledger: Budgets) -> IntArray | None:
+    def probe(self, ledger: PolicyInput) -> IntArray | None:
         """One share per slot: w·share ≤ ε // 2 in every window."""
         return ledger.shares
 
-    def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
+    def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
         """(ε//2 − S) // 2, S the publication charges of the last w − 1 slots: S + (ε//2 − S)//2 ≤ ε//2."""
         offer: IntArray = np.maximum(ledger.halves - ledger.publication_spent, 0) >> 1
         return offer
@@ -38,11 +38,11 @@ class Absorption:
     window of w slots holds at most w shares (a single publication: the cap at w).
     """
 
-    def probe(self, ledger: Budgets) -> IntArray | None:
+    def probe(self, ledger: PolicyInput) -> IntArray | None:
         """One share per slot: w·share ≤ ε // 2 in every window."""
         return ledger.shares
 
-    def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
+    def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
         """min(t − l − (k − 1), w) shares, where k shares were charged at the last publication l.
 
         k is what the charge comes to in shares, rounded up, so a refunded charge still owns its whole block ▲. A class
@@ -53,7 +53,7 @@ class Absorption:
         taken = np.where(known, np.maximum(-(-history.last_charges // np.maximum(ledger.shares, 1)), 1), 1)
         last = np.where(known, history.last_fresh, 0)
         if history.slot - history.last_fresh <= int(taken.max()) - 1:
-            return Idle.NULLIFIED
+            return NoOffer.NULLIFIED
         shares = np.minimum(history.slot - last - (taken - 1), ledger.windows)
         offer: IntArray = np.minimum(ledger.shares * shares, np.maximum(ledger.halves - ledger.publication_spent, 0))
         return offer
@@ -62,11 +62,11 @@ class Absorption:
 class Uniform:
     """No probe; e² = ε // w in every slot: w of them stay within ε (Kellaris et al. 2014)."""
 
-    def probe(self, ledger: Budgets) -> IntArray | None:
+    def probe(self, ledger: PolicyInput) -> IntArray | None:
         """Never looks first."""
         return None
 
-    def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
+    def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
         """ε // w, always."""
         return ledger.epsilons // ledger.windows
 
@@ -74,14 +74,14 @@ class Uniform:
 class Sample:
     """No probe; e² = ε at slots 1, 1 + w, 1 + 2w, …, w the largest window (Kellaris et al. 2014): no window holds two."""
 
-    def probe(self, ledger: Budgets) -> IntArray | None:
+    def probe(self, ledger: PolicyInput) -> IntArray | None:
         """Never looks first."""
         return None
 
-    def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
+    def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
         """ε when due."""
         if (history.slot - 1) % int(ledger.windows.max()):
-            return Idle.NOT_DUE
+            return NoOffer.NOT_DUE
         return ledger.epsilons
 
 
@@ -110,12 +110,12 @@ class Shared:
         )
         self._row = _row(self._strictest)
 
-    def probe(self, ledger: Budgets) -> IntArray | None:
+    def probe(self, ledger: PolicyInput) -> IntArray | None:
         """The shared e¹ for every row."""
         budget = self._policy.probe(self._row)
         return None if budget is None else _for_all(budget, ledger)
 
-    def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
+    def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
         """The shared e² for every row, or why none."""
         widest = self._strictest.window
         windows = ledger.windows.tolist()
@@ -126,7 +126,7 @@ class Shared:
             History(history.slot, history.last_fresh, charges, history.measurement, history.smoothed),
         )
         assert not isinstance(offer, Split), "anchors are for classes that have budgets of their own"
-        return offer if isinstance(offer, Idle) else _for_all(offer, ledger)
+        return offer if isinstance(offer, NoOffer) else _for_all(offer, ledger)
 
 
 class _Row(NamedTuple):
@@ -169,5 +169,5 @@ def _largest(values: IntArray, windows: list[int], widest: int) -> IntArray:
     return _one(largest)
 
 
-def _for_all(budget: IntArray, ledger: Budgets) -> IntArray:
+def _for_all(budget: IntArray, ledger: PolicyInput) -> IntArray:
     return np.full(len(ledger.windows), budget[0], dtype=np.int64)

@@ -1,21 +1,51 @@
-"""Free improvements of what is published: they look at public numbers only and cost nothing (spec 11.10).
+"""What is published from a measurement: the last one, and free improvements of it (spec 11.10).
 
-They act after everything else and feed nothing back: what a probe compares with, and what a filter learns from, are the
-measurements themselves.
+They look at public numbers only and cost nothing. They feed nothing back: what a probe compares with, and what a
+filter learns from, are the measurements themselves.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from wevent.core.arrays import FloatArray
-from wevent.core.settings import Options
+from wevent.core.arrays import FloatArray, frozen_view
+from wevent.core.mechanism import ErrorModel, Estimate, Measurement
+from wevent.core.options import Options
+
+
+class LastValue:
+    """Repeat the last measurement until there is a new one; zeros before the first (paper, Algorithm 2, line 9)."""
+
+    def start(self, cells: int, slot: int = 1) -> Estimate:
+        """Zeros, with no error to state."""
+        return Estimate(frozen_view(np.zeros(cells)), None, None)
+
+    def advance(self, state: Estimate, measurement: Measurement | None) -> tuple[Estimate, Estimate]:
+        """The new measurement as it is, or the old estimate."""
+        if measurement is None:
+            return state, state
+        error = measurement.error
+        spread = frozen_view(np.full(len(measurement.values), error.variance**0.5))
+        estimate = Estimate(frozen_view(measurement.values.astype(np.float64)), spread, error)
+        return estimate, estimate
+
+    def dump(self, state: Estimate) -> Any:
+        """Values and the law of their noise."""
+        return [state.values.tolist(), None if state.error is None else list(state.error)]
+
+    def load(self, dumped: Any) -> Estimate:
+        """The counterpart of `dump`."""
+        values, error = dumped
+        if error is None:
+            return self.start(len(values))
+        return self.advance(self.start(len(values)), Measurement(np.array(values, dtype=float), ErrorModel(*error)))[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Polish:
+class PostProcessor:
     """What is done to every histogram before it goes out.
 
     Attributes:
@@ -30,7 +60,7 @@ class Polish:
     whole: bool = False
 
     @classmethod
-    def of(cls, options: Options) -> Polish:
+    def of(cls, options: Options) -> PostProcessor:
         """What the options ask for."""
         return cls(options.nonnegative, options.known_total, options.round)
 

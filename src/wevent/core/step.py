@@ -23,29 +23,29 @@ from wevent.core.estimators import choose_threshold, sample
 from wevent.core.ledger import Ledger
 from wevent.core.limits import farthest_compared
 from wevent.core.mechanism import (
-    Budgets,
     Estimate,
     Estimator,
     History,
-    Idle,
     Measurement,
     NoiseSource,
+    NoOffer,
     Plan,
     Planner,
     Policy,
+    PolicyInput,
     Smoother,
     Split,
     is_mostly_new,
 )
+from wevent.core.options import ThresholdRule
 from wevent.core.permit import Permit, Reservation
-from wevent.core.settings import ThresholdRule
 from wevent.errors import InsufficientBudget
 
 OutcomeKind = Literal["published", "repeated", "nullified"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class Assembled:
     """A mechanism put together for one publisher.
 
     Attributes:
@@ -83,7 +83,7 @@ class Outcome(NamedTuple):
     dissimilarity: float | None = None
 
 
-def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noise: NoiseSource) -> Outcome:
+def step(pieces: Assembled, ledger: Ledger, history: History, counts: IntArray, noise: NoiseSource) -> Outcome:
     """Publish a fresh measurement or repeat the last one (paper, Algorithm 2).
 
     Reserves e¹ + e² for every class before a count is read. Charges e¹ in every slot that could reserve it, and for a
@@ -92,14 +92,14 @@ def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noi
     """
     view = ledger.view()
     probe = pieces.policy.probe(view)  # None: this mechanism never looks first
-    offer = pieces.policy.offer(view, history)  # Idle: nullified, or not due
-    budgets, level = offer if isinstance(offer, Split) else (None if isinstance(offer, Idle) else offer, 0)
+    offer = pieces.policy.offer(view, history)  # NoOffer: nullified, or not due
+    budgets, level = offer if isinstance(offer, Split) else (None if isinstance(offer, NoOffer) else offer, 0)
     try:
         reservation = ledger.reserve(probe, budgets, level)  # what an anchor takes is part of the budgets
     except InsufficientBudget:
         return Outcome("repeated")  # refused: repeat, counts unread
     if reservation.publication is None:
-        return Outcome("nullified" if offer is Idle.NULLIFIED else "repeated", reservation)
+        return Outcome("nullified" if offer is NoOffer.NULLIFIED else "repeated", reservation)
     plan = pieces.estimator.plan(reservation.publication)
     if plan.threshold == 0:  # no class has enough budget
         return Outcome("repeated", reservation, plan=plan)
@@ -117,7 +117,7 @@ def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noi
     return Outcome("published", reservation, charges, plan, measurement, dissimilarity)
 
 
-def advance(history: History, outcome: Outcome, pieces: Pieces, ledger: Ledger) -> tuple[History, Estimate]:
+def advance(history: History, outcome: Outcome, pieces: Assembled, ledger: Ledger) -> tuple[History, Estimate]:
     """The history after the slot, and what is published for it. Post-processing of public numbers only.
 
     ▲ Total: whatever was drawn, it returns finite numbers and raises nothing. A slot that fails after its draw would be
@@ -230,7 +230,7 @@ def widened(estimate: Estimate, turnover: int) -> Estimate:
     return estimate._replace(std_error=wide, error=law._replace(scale=variance**0.5, variance=variance))
 
 
-def plan_ahead(planner: Planner, ledger: Budgets, history: History) -> Any:
+def plan_ahead(planner: Planner, ledger: PolicyInput, history: History) -> Any:
     """What a planner remembers; if it fails, what it remembered before."""
     with np.errstate(all="ignore"):
         try:

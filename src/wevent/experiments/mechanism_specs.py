@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from wevent.core.mechanism import NoiseSource
+from wevent.core.options import Options, check_value, option_kinds, option_text
 from wevent.core.requirements import Population, Requirement
-from wevent.core.settings import Options, check_value, option_kinds, option_text
 from wevent.errors import InvalidOption, UnknownMechanism, find_nearest
 from wevent.experiments.baselines import BASELINES, Baseline
 from wevent.experiments.datasets.stream import Stream, times_of

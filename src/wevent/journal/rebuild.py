@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import NoiseSource
+from wevent.core.options import option_values
 from wevent.core.requirements import Population
-from wevent.core.settings import option_values
 from wevent.journal.record import Loaded, Record
 from wevent.journal.terms import Epoch, class_history
 from wevent.noise import SecureNoise

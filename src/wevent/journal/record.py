@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.core.mechanism import Measurement, NoiseError
+from wevent.core.mechanism import ErrorModel, Measurement
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal.database import Database, maybe_row, only_row, stored_bytes
@@ -46,7 +46,7 @@ _KIND_OF: dict[OutcomeWord, RecordKind] = {
 }
 _SAMPLE = 512  # values that show whether compressing helps
 _ZLIB_LEVEL = 2  # of noisy counts 2 to 10 % longer than level 6, in a seventh to a half of its time
-_ESTIMATE = NoiseError("estimate", 0.0, 0.0)  # scale and variance are those of the standard error that is stored
+_ESTIMATE = ErrorModel("estimate", 0.0, 0.0)  # scale and variance are those of the standard error that is stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,10 +434,10 @@ def decode_shown(slot: int, data: bytes) -> Shown:
         typed = (values if own is None else _stored(own)).astype(np.int64 if kind == "i" else np.float64)
         measured = Measurement(
             typed,
-            NoiseError(*law),
+            ErrorModel(*law),
             composition,
             users,
-            None if anchor is None else (_unpack(anchor[0]), NoiseError(*anchor[1])),
+            None if anchor is None else (_unpack(anchor[0]), ErrorModel(*anchor[1])),
             None if lean is None else _unpack(lean),
         )
     shown = Shown(slot, values, std_error, measured)

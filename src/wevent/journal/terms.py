@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wevent.core.budget import NANO
+from wevent.core.options import Options, option_kinds, option_text, option_values
 from wevent.core.requirements import Levels
-from wevent.core.settings import Options, option_kinds, option_text, option_values
 from wevent.errors import InvalidJournal, InvalidRequirement, SettingsDiffer
 from wevent.people.classes import ClassHistory, Key, Restore, VersionClasses, find_unregistered_class
 from wevent.people.membership import Change

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.core.mechanism import Mechanism
-from wevent.core.registry import BUILT_IN
 from wevent.errors import InvalidOption, UnknownMechanism, find_nearest
 
 ENTRY_POINT_GROUP = "wevent.mechanisms"

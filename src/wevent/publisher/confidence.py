@@ -16,11 +16,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.core.estimators import Weighting
-from wevent.core.filter import Filter
-from wevent.core.mechanism import NoiseError
-from wevent.core.registry import BUILT_IN
-from wevent.core.settings import Options
+from wevent.core.mechanism import ErrorModel
+from wevent.core.options import Options
+from wevent.core.pft.filter import Filter
 from wevent.core.step import OutcomeKind
 
 OutcomeWord = Literal["fresh", "repeated", "estimated", "nullified"]
@@ -80,7 +80,7 @@ def counts_everyone(publication: IntArray, sizes: IntArray, threshold: int | Non
 
 
 def is_whole_error(
-    law: NoiseError | None, traits: Traits | None, options: Options, *, fresh: bool, everyone: bool
+    law: ErrorModel | None, traits: Traits | None, options: Options, *, fresh: bool, everyone: bool
 ) -> bool:
     """Whether a stated error is all there is between a release and the truth.
 
@@ -99,7 +99,7 @@ def is_whole_error(
 
 
 def interval_of(
-    values: FloatArray, std_error: FloatArray, error: NoiseError, level: float
+    values: FloatArray, std_error: FloatArray, error: ErrorModel, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Lower and upper bounds per cell under the law of the error."""
     if error.law == "laplace":

@@ -9,13 +9,13 @@ import numpy as np
 
 from wevent.core.arrays import IntArray, any_true
 from wevent.core.budget import NANO
+from wevent.core.builtin_mechanisms import check_options, check_reach, complete
 from wevent.core.ledger import Ledger, PublicLedger
 from wevent.core.mechanism import Measurement, NoiseSource, Planner
-from wevent.core.postprocess import Polish
+from wevent.core.options import Options, option_values
+from wevent.core.postprocess import PostProcessor
 from wevent.core.requirements import Population
-from wevent.core.settings import Options, option_values
-from wevent.core.step import Outcome, Pieces, advance, compared, first_history, step
-from wevent.core.suitability import check_options, check_reach, complete
+from wevent.core.step import Assembled, Outcome, advance, compared, first_history, step
 from wevent.counting.labels import Cells
 from wevent.counting.roster import checked_matrix
 from wevent.errors import InvalidCounts, InvalidOption, InvalidPopulation, InvalidState, UnknownMechanism
@@ -63,8 +63,8 @@ class Publisher:
         chosen = Options.checked({**options, "mechanism": row.name})
         check_options(row, chosen)
         chosen = complete(row, chosen)
-        self._polish = Polish.of(chosen)
-        self._polishes = self._polish != Polish()
+        self._polish = PostProcessor.of(chosen)
+        self._polishes = self._polish != PostProcessor()
         self._row = row
         self._options = chosen
         self._traits = traits_of(chosen)
@@ -75,7 +75,7 @@ class Publisher:
         self.population = population
         policy, measures = row.policy(population.classes, chosen), row.estimator(chosen)
         check_reach(row, chosen, len(self.cells), population.classes, measures)
-        self._pieces = Pieces(
+        self._pieces = Assembled(
             policy,
             measures,
             row.smoother(chosen),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.core.mechanism import NoiseError
+from wevent.core.mechanism import ErrorModel
 from wevent.errors import InvalidOption
 from wevent.publisher.confidence import LEVEL, OutcomeWord, interval_of
 
@@ -49,7 +49,7 @@ class Release:
     std_error: FloatArray | None = None
     threshold: int | None = None
     dissimilarity: float | None = None
-    noise: NoiseError | None = None
+    noise: ErrorModel | None = None
     measured: int | None = None
     honest: bool = False
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from wevent.core.options import Options
 from wevent.core.requirements import Population, Requirement
-from wevent.core.settings import Options
 from wevent.errors import InvalidState
 
 FORMAT = 1

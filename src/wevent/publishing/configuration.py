@@ -10,8 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from wevent.core.options import Kind, kinds
 from wevent.core.requirements import Levels
-from wevent.core.settings import Kind, kinds
 from wevent.counting.labels import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings, did_you_mean
 from wevent.journal import JournalAddress, PostgresAddress, is_begun, parse_address

@@ -17,8 +17,8 @@ import numpy as np
 
 from wevent.core.budget import NANO
 from wevent.core.ledger import count_typical
+from wevent.core.options import Options
 from wevent.core.requirements import Levels
-from wevent.core.settings import Options
 from wevent.errors import InvalidInput, InvalidMembership
 from wevent.journal import Journal
 from wevent.journal.terms import Epoch, Terms, class_history, levels_to_plain

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from wevent.core.builtin_mechanisms import complete
+from wevent.core.options import Options, option_kinds, option_values
 from wevent.core.requirements import Levels, Requirement
-from wevent.core.settings import Options, option_kinds, option_values
-from wevent.core.suitability import complete
 from wevent.errors import InvalidJournal, InvalidMembership, InvalidSettings
 from wevent.journal import Journal
 from wevent.journal.rebuild import new_publisher

@@ -1,7 +1,7 @@
 """All settings of a stream: key, type, limits, default, help, and whether they hold for one run only.
 
 The checks of the configuration file, the flags of commands and the reference page follow from these fields (`kinds`).
-`wevent.core.settings` declares the options of a publisher, and `wevent.journal.terms` the pinned configuration.
+`wevent.core.options` declares the options of a publisher, and `wevent.journal.terms` the pinned configuration.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from wevent.core.limits import MAX_WINDOW
+from wevent.core.options import Options, kinds, setting
 from wevent.core.requirements import Levels
-from wevent.core.settings import Options, kinds, setting
 from wevent.errors import InvalidSettings
 from wevent.settings.values import ListenAddress, invalid
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from wevent.core.settings import option_text
+from wevent.core.options import option_text
 from wevent.errors import InvalidRequirement, InvalidSettings
 
 SECOND_US = 1_000_000

@@ -14,8 +14,9 @@ import numpy as np
 
 import wevent
 from wevent.core.estimators import Sampling, laplace_error
-from wevent.core.filter import Filter, Hold
-from wevent.core.mechanism import Idle, Measurement, Mechanism
+from wevent.core.mechanism import Measurement, Mechanism, NoOffer
+from wevent.core.pft.filter import Filter
+from wevent.core.postprocess import LastValue
 from wevent.publisher import catalogue
 
 
@@ -38,7 +39,7 @@ class ScriptedPolicy:
 
     def offer(self, ledger: Any, history: Any) -> Any:
         self._script.slot = history.slot
-        return Idle.NOT_DUE if (history.slot - 1) % self._period else ledger.epsilons // ledger.windows
+        return NoOffer.NOT_DUE if (history.slot - 1) % self._period else ledger.epsilons // ledger.windows
 
 
 class ScriptedEstimator:
@@ -76,7 +77,7 @@ def _row(name: str, period: int, estimator: type[ScriptedEstimator] = ScriptedEs
         summary="scripted measurements, for tests",
         policy=lambda declared, options: ScriptedPolicy(SCRIPT, period),
         estimator=lambda options: estimator(SCRIPT),
-        smoother=lambda options: Filter() if options.smoothing == "filter" else Hold(),
+        smoother=lambda options: Filter() if options.smoothing == "filter" else LastValue(),
     )
 
 

@@ -17,9 +17,9 @@ import numpy as np
 from tests.support.transitions.accountant import Accountant, Key, RecordingNoise, Span, watched_permits
 from tests.support.transitions.systems import CELLS, MakeSystem, MemorySystem, Released
 from wevent.core.arrays import IntArray
-from wevent.core.mechanism import Idle, Policy
-from wevent.core.settings import Options, option_values
-from wevent.core.suitability import complete
+from wevent.core.builtin_mechanisms import complete
+from wevent.core.mechanism import NoOffer, Policy
+from wevent.core.options import Options, option_values
 from wevent.journal import Terms
 from wevent.people.membership import Change
 from wevent.publisher.catalogue import find_mechanism
@@ -48,13 +48,13 @@ class Hostile:
     def probe(self, ledger: Any) -> IntArray | None:
         return None
 
-    def offer(self, ledger: Any, history: Any) -> IntArray | Idle:
+    def offer(self, ledger: Any, history: Any) -> IntArray | NoOffer:
         left = np.maximum(ledger.forecast(np.zeros(1, dtype=np.int64))[:, 0], 0).tolist()
         chance = self._chance
         if self._is_greedy:
             return np.array([int(rest * chance.choice([0, 1, 1, 1, 0.5])) for rest in left], dtype=np.int64)
         if chance.random() < 0.1:
-            return Idle.NOT_DUE
+            return NoOffer.NOT_DUE
         offers = [
             int(rest * chance.random()) if chance.random() < 0.97 else rest + chance.randrange(3) for rest in left
         ]

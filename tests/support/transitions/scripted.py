@@ -11,7 +11,7 @@ from tests.support.transitions.accountant import Key
 from tests.support.transitions.lives import LIMIT, Chances, Life, make_terms
 from tests.support.transitions.systems import MakeSystem, MemorySystem
 from wevent.core.arrays import IntArray
-from wevent.core.mechanism import Idle, Policy
+from wevent.core.mechanism import NoOffer, Policy
 from wevent.journal import Terms
 from wevent.people.membership import Change
 
@@ -49,10 +49,10 @@ class ScriptedPolicy:
     def probe(self, ledger: Any) -> IntArray | None:
         return None
 
-    def offer(self, ledger: Any, history: Any) -> IntArray | Idle:
+    def offer(self, ledger: Any, history: Any) -> IntArray | NoOffer:
         said = self.offers.get(history.slot)
         if said is None:
-            return Idle.NOT_DUE
+            return NoOffer.NOT_DUE
         rows = zip(ledger.windows.tolist(), ledger.epsilons.tolist(), strict=True)
         return np.array([said.get(row, 0) for row in rows], dtype=np.int64)
 

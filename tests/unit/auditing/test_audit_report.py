@@ -7,7 +7,7 @@ import pytest
 from tests.audits import subjects
 from wevent.auditing.audit_subject import build_subject
 from wevent.auditing.mechanism_audit import audit_mechanism
-from wevent.core.registry import BUILT_IN
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidOption
 

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wevent.core.anchored import AnchoredFilter, AnchoredState
-from wevent.core.filter import Filter
-from wevent.core.mechanism import Estimate, Measurement, NoiseError
-from wevent.core.offsets import Contrast, Offsets
+from wevent.core.mechanism import ErrorModel, Estimate, Measurement
+from wevent.core.pft.calibrated_filter import CalibratedFilter, CalibratedState
+from wevent.core.pft.class_bias import ClassBias, Contrast
+from wevent.core.pft.filter import Filter
 
 USERS = 10_000
 LEAN = np.array([0.3, -0.3])  # two classes: CV² is 0.18
 TRUTH = np.array([2000.0, 500.0, 50.0])
 
 
-def law(variance: float) -> NoiseError:
-    return NoiseError("laplace", (variance / 2.0) ** 0.5, variance)
+def law(variance: float) -> ErrorModel:
+    return ErrorModel("laplace", (variance / 2.0) ** 0.5, variance)
 
 
 def release(
@@ -32,8 +32,8 @@ def release(
     return Measurement(values, law(main), float(LEAN @ LEAN), USERS, anchor, LEAN)
 
 
-def run(beta: Any, slots: int, *, every: int, seed: int = 1, alike: float = 400.0) -> tuple[AnchoredState, Estimate]:
-    random, tracker = np.random.default_rng(seed), AnchoredFilter()
+def run(beta: Any, slots: int, *, every: int, seed: int = 1, alike: float = 400.0) -> tuple[CalibratedState, Estimate]:
+    random, tracker = np.random.default_rng(seed), CalibratedFilter()
     state = tracker.start(len(TRUTH))
     for slot in range(slots):
         noise = alike if every and slot % every == 0 else None
@@ -64,7 +64,7 @@ def test_without_anchors_what_is_not_known_is_stated() -> None:
 def test_evidence_against_offsets_restores_faith_in_main_sums() -> None:
     state, estimate = run(np.zeros(3), 200, every=6)
     assert estimate.std_error is not None
-    weights = AnchoredFilter()._offsets.weights(state.offsets)
+    weights = CalibratedFilter()._offsets.weights(state.offsets)
     assert weights[0] > 0.5  # small lasting offsets are hard to rule out …
     assert weights[5:].sum() < 0.05  # … large ones are not
     assert estimate.std_error[0] < 40.0
@@ -73,7 +73,7 @@ def test_evidence_against_offsets_restores_faith_in_main_sums() -> None:
 def test_equal_weights_have_no_offsets_and_are_filtered_as_ever() -> None:
     """One requirement for all: what is published is what the filter alone would publish."""
     random = np.random.default_rng(3)
-    tracker, plain = AnchoredFilter(), Filter()
+    tracker, plain = CalibratedFilter(), Filter()
     state, other = tracker.start(3), plain.start(3)
     for slot in range(60):
         values = TRUTH + random.laplace(0.0, 5.0, 3)
@@ -85,7 +85,7 @@ def test_equal_weights_have_no_offsets_and_are_filtered_as_ever() -> None:
 
 
 def test_a_mix_that_jumps_is_told_from_a_count_that_jumps_by_an_anchor() -> None:
-    tracker, random = AnchoredFilter(), np.random.default_rng(5)
+    tracker, random = CalibratedFilter(), np.random.default_rng(5)
     state, _ = run(np.zeros(3), 60, every=3)
     state, mixed = tracker.advance(state, release(random, TRUTH, np.array([0.5, 0.0, 0.0]), alike=400.0))
     assert mixed.values[0] == pytest.approx(TRUTH[0], abs=120.0)  # the main sum fell by 800
@@ -97,7 +97,7 @@ def test_a_mix_that_jumps_is_told_from_a_count_that_jumps_by_an_anchor() -> None
 
 def test_counts_are_solved_from_main_sums() -> None:
     """x − β·x(1 − x/n) = m, to the last digit, for offsets of either sign."""
-    tracker = AnchoredFilter()
+    tracker = CalibratedFilter()
     state, _ = run(np.zeros(3), 1, every=1)
     for beta in (-2.0, -0.3, 1e-12, 0.4, 0.7):
         state.offsets.mean[:] = beta
@@ -110,7 +110,7 @@ def test_counts_are_solved_from_main_sums() -> None:
 
 def test_offsets_that_wander_are_left_to_the_anchors() -> None:
     """No offset lasts: the estimate is that of anchors alone, and trust says so."""
-    random, tracker, plain = np.random.default_rng(6), AnchoredFilter(), Filter()
+    random, tracker, plain = np.random.default_rng(6), CalibratedFilter(), Filter()
     state, other = tracker.start(3), plain.start(3)
     mine, its = [], []
     for slot in range(300):
@@ -126,7 +126,7 @@ def test_offsets_that_wander_are_left_to_the_anchors() -> None:
 
 
 def test_anchors_of_long_ago_do_not_hide_a_cell_that_appears() -> None:
-    random, tracker = np.random.default_rng(7), AnchoredFilter()
+    random, tracker = np.random.default_rng(7), CalibratedFilter()
     state, empty = tracker.start(3), np.array([2000.0, 500.0, 0.0])
     for slot in range(30):
         state, _ = tracker.advance(state, release(random, empty, np.zeros(3), alike=100.0 if slot < 3 else None))
@@ -137,7 +137,7 @@ def test_anchors_of_long_ago_do_not_hide_a_cell_that_appears() -> None:
 
 def test_a_contrast_teaches_what_a_normal_law_would() -> None:
     """Noise of main sums beside which that of anchors is nothing: Bayes' rule for one Gaussian, in closed form."""
-    offsets = Offsets()
+    offsets = ClassBias()
     state = offsets.start(1)
     scale, reach = np.array([1600.0]), np.array([1500.0])
     offsets.reweigh(state, LEAN, scale)
@@ -150,7 +150,7 @@ def test_a_contrast_teaches_what_a_normal_law_would() -> None:
 
 
 def test_a_state_comes_back_to_the_bit() -> None:
-    tracker, random = AnchoredFilter(), np.random.default_rng(8)
+    tracker, random = CalibratedFilter(), np.random.default_rng(8)
     state, _ = run(np.array([0.3, -0.25, 0.1]), 20, every=5)
     again = tracker.load(tracker.dump(state))
     for slot in range(10):
@@ -162,7 +162,7 @@ def test_a_state_comes_back_to_the_bit() -> None:
 
 
 def test_a_step_leaves_the_state_before_it_alone() -> None:
-    tracker, random = AnchoredFilter(), np.random.default_rng(9)
+    tracker, random = CalibratedFilter(), np.random.default_rng(9)
     state, _ = run(np.array([0.3, -0.25, 0.1]), 20, every=5)
     before = repr(tracker.dump(state))
     tracker.advance(state, None)

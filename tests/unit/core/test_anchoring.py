@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from wevent import Population, Publisher, Requirement, SeededNoise
-from wevent.core.anchored import AnchoredFilter
-from wevent.core.anchoring import ALWAYS, NEVER, Anchoring
 from wevent.core.ledger import Ledger
-from wevent.core.mechanism import History, Idle, Measurement, NoiseError, Split
+from wevent.core.mechanism import ErrorModel, History, Measurement, NoOffer, Split
+from wevent.core.pft.calibrated_filter import CalibratedFilter
+from wevent.core.pft.schedules import ALWAYS, NEVER, CalibrationPolicy
 
 ONE = Population({Requirement(12, "0.9"): 4000})
 TWO = Population({Requirement(10, 1): 3600, Requirement(60, "0.1"): 400})
@@ -60,20 +60,20 @@ def test_strict_classes_pay_for_anchors() -> None:
     assert 2 <= anchors < mains
 
 
-def offer_with(*, since: int, alarm: float, spent: int = 0) -> Split | Idle:
+def offer_with(*, since: int, alarm: float, spent: int = 0) -> Split | NoOffer:
     """What is offered in slot 100, a period after the last release, for anchors of 0.02 every 30 slots."""
-    tracker, ledger = AnchoredFilter(), Ledger(TWO)
+    tracker, ledger = CalibratedFilter(), Ledger(TWO)
     for slot in range(99):
         charge = np.where(ledger.windows == 60, spent, 0) if slot == 98 else np.zeros(2, dtype=np.int64)
         ledger.replay(ledger.nothing, charge)
     state = tracker.start(3)
-    law = NoiseError("laplace", 5.0, 50.0)
+    law = ErrorModel("laplace", 5.0, 50.0)
     values, lean = np.array([900.0, 300.0, 20.0]), np.array([0.1, -0.3])
     state, _ = tracker.advance(state, Measurement(values, law, 0.1, 4000, (values, law), lean))
     state = replace(state, since=since, alarm=alarm)
     plan = [5, 30, 20_000_000]
     history = History(100, 95, np.zeros(2, dtype=np.int64), values, state, plan)
-    return Anchoring(tracker.outlook).offer(ledger, history)
+    return CalibrationPolicy(tracker.outlook).offer(ledger, history)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wevent.core.bank import default_bank, period_errors
+from wevent.core.pft.expected_errors import period_errors
+from wevent.core.pft.models import default_models
 
 
 def settled_error(*, walk: float, flicker: float, trend: bool, period: int, noise: float) -> float:
@@ -34,7 +35,7 @@ def settled_error(*, walk: float, flicker: float, trend: bool, period: int, nois
 
 def expected(model: int, period: int, noise: float, scale: float, composition: float = 0.0) -> float:
     errors = period_errors(
-        default_bank(), np.array([period]), np.array([noise]), np.array([composition]), np.array([scale])
+        default_models(), np.array([period]), np.array([noise]), np.array([composition]), np.array([scale])
     )
     return float(errors[0, model, 0])
 
@@ -42,7 +43,7 @@ def expected(model: int, period: int, noise: float, scale: float, composition: f
 @pytest.mark.parametrize("period", [1, 2, 7, 40])
 @pytest.mark.parametrize("noise", [0.5, 200.0])
 def test_level_models(period: int, noise: float) -> None:
-    bank = default_bank()
+    bank = default_models()
     soon_settled = np.flatnonzero(bank.walk[: bank.levels] >= 1e-3)  # slower ones take too long to iterate
     for model in soon_settled[::3].tolist():
         walk, flicker = bank.walk[model] * 30, bank.flicker[model] * 30
@@ -58,7 +59,7 @@ def test_trend_models(period: int, noise: float) -> None:
     Up to an index of 1 that is the same to 2 %; a slope that outruns the noise within a period is made too little of, but
     never by more than about half, and never too much.
     """
-    bank = default_bank()
+    bank = default_models()
     for model in range(bank.levels, len(bank.walk), 3):
         walk, flicker = bank.walk[model] * 1000, bank.flicker[model] * 1000
         settled = settled_error(walk=walk, flicker=flicker, trend=True, period=period, noise=noise)
@@ -72,7 +73,7 @@ def test_composition_is_added_in_full() -> None:
 
 
 def test_prior_and_grid() -> None:
-    bank = default_bank()
+    bank = default_models()
     assert bank.prior.sum() == pytest.approx(1)
     assert (bank.prior > 0).all()
     assert len(bank.prior) == len(bank.walk) + 1 == len(bank.flicker) + 1
@@ -82,8 +83,8 @@ def test_prior_and_grid() -> None:
 def test_still_cells_want_long_periods_and_fast_ones_short() -> None:
     """With noise falling with k², the best period of a model falls as its walk grows."""
     periods = np.array([1, 2, 4, 8, 16, 32, 64])
-    errors = period_errors(default_bank(), periods, 4e5 / periods**2.0, np.zeros(7), np.array([100.0]))[:, :, 0]
-    bank = default_bank()
+    errors = period_errors(default_models(), periods, 4e5 / periods**2.0, np.zeros(7), np.array([100.0]))[:, :, 0]
+    bank = default_models()
     plain = [model for model in range(bank.levels) if bank.flicker[model] == 1]
     best = periods[errors[:, sorted(plain, key=lambda model: bank.walk[model])].argmin(axis=0)]
     assert (np.diff(best) <= 0).all()
@@ -93,7 +94,7 @@ def test_still_cells_want_long_periods_and_fast_ones_short() -> None:
 
 def test_cells_of_a_trillion_users_have_finite_errors_that_grow_with_the_period() -> None:
     """Where the noise is nothing beside what a trend moves, Kalata's α is 1 to the last digit."""
-    bank, periods = default_bank(), np.array([1, 10, 100, 1000])
+    bank, periods = default_models(), np.array([1, 10, 100, 1000])
     with np.errstate(all="raise"):
         errors = period_errors(bank, periods, np.full(4, 1e-3), np.zeros(4), np.array([2.5e11]))
     assert np.isfinite(errors).all()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wevent.core.anchoring import _main_sum, _rows, _strictest, anchors_inside
 from wevent.core.ledger import Ledger
+from wevent.core.pft.schedules import _main_sum, _rows, _strictest, anchors_inside
 from wevent.core.requirements import Population, Requirement
 
 

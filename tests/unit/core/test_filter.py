@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wevent.core.bank import bank_with_cycles
-from wevent.core.filter import Filter, FilterState, first_look
-from wevent.core.mechanism import Estimate, Measurement, NoiseError
+from wevent.core.mechanism import ErrorModel, Estimate, Measurement
+from wevent.core.pft.filter import Filter, FilterState, initial_estimate
+from wevent.core.pft.models import models_with_seasons
 
 
 def measured(
@@ -18,7 +18,7 @@ def measured(
 ) -> Measurement:
     scale = (variance / 2) ** 0.5
     noise = random.laplace(0.0, scale, len(values))
-    return Measurement(values + noise, NoiseError("laplace", scale, variance), composition, users)
+    return Measurement(values + noise, ErrorModel("laplace", scale, variance), composition, users)
 
 
 def snapshot(state: FilterState) -> dict[str, object]:
@@ -93,7 +93,7 @@ def test_no_estimate_exceeds_the_registered_users(period: int) -> None:
 
 def test_whole_numbers_are_measurements_too() -> None:
     """Sampling measures in integers: they are taken as the same numbers in floating point."""
-    tracker, law = Filter(), NoiseError("laplace", 3.0, 18.0)
+    tracker, law = Filter(), ErrorModel("laplace", 3.0, 18.0)
     states = [tracker.start(2), tracker.start(2)]
     for slot in range(12):
         values = np.array([300 + slot, 2 - slot])
@@ -256,7 +256,7 @@ def test_a_first_look_states_the_error_of_the_noise_whatever_the_counts(users: i
     random = np.random.default_rng(4)
     truth = np.array([0.5, 0.1, 0.02]) * users
     for _ in range(50):
-        look = first_look(measured(truth, 72.0, random, users))
+        look = initial_estimate(measured(truth, 72.0, random, users))
         assert look.variance == pytest.approx([72.0] * 3, rel=0.5)
         assert np.abs(look.level - truth).max() < 200
 
@@ -266,12 +266,12 @@ def test_a_cell_at_the_ends_of_64_bits_is_a_cell_like_any_other() -> None:
     values = np.array([-(2**63), 2**63 - 1, 0])
     for first in (values, np.zeros(3, dtype=np.int64)):
         tracker = Filter()
-        state, _ = tracker.advance(tracker.start(3), Measurement(first, NoiseError("laplace", 6.0, 72.0), 0.0, 10))
-        whole = tracker.advance(state, Measurement(values, NoiseError("laplace", 6.0, 72.0), 0.0, 10))
+        state, _ = tracker.advance(tracker.start(3), Measurement(first, ErrorModel("laplace", 6.0, 72.0), 0.0, 10))
+        whole = tracker.advance(state, Measurement(values, ErrorModel("laplace", 6.0, 72.0), 0.0, 10))
         state, _ = tracker.advance(
-            tracker.start(3), Measurement(first * 1.0, NoiseError("laplace", 6.0, 72.0), 0.0, 10)
+            tracker.start(3), Measurement(first * 1.0, ErrorModel("laplace", 6.0, 72.0), 0.0, 10)
         )
-        floats = tracker.advance(state, Measurement(values * 1.0, NoiseError("laplace", 6.0, 72.0), 0.0, 10))
+        floats = tracker.advance(state, Measurement(values * 1.0, ErrorModel("laplace", 6.0, 72.0), 0.0, 10))
         assert whole[1].values.tolist() == floats[1].values.tolist()
         assert snapshot(whole[0]) == snapshot(floats[0])
 
@@ -293,8 +293,8 @@ def test_blocks_of_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, cycles:
     truth = np.array([4000.0, 900.0, 0.0, 120.0, 0.0, 30.0, 2.0])
     found = []
     for block in (1, 3, 7, 512):
-        monkeypatch.setattr("wevent.core.filter._BLOCK", block)
-        random, tracker = np.random.default_rng(3), Filter(bank_with_cycles(cycles))
+        monkeypatch.setattr("wevent.core.pft.filter.CELLS_AT_ONCE", block)
+        random, tracker = np.random.default_rng(3), Filter(models_with_seasons(cycles))
         state = tracker.start(len(truth))
         for slot in range(30):
             jumped = truth[::-1] if slot == 20 else truth

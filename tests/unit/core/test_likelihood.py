@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from wevent.core.likelihood import laplace_on_gaussian, scaled_erfc
+from wevent.core.pft.likelihood import laplace_on_gaussian, scaled_erfc
 
 RESIDUALS = np.array([-40.0, -7.0, -1.3, -0.2, 0.0, 0.4, 2.0, 5.0, 23.0, 300.0])
 

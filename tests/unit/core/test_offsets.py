@@ -1,4 +1,4 @@
-"""Offsets: what other weights keep of them, what a jump may add, and what they are expected to cost."""
+"""ClassBias: what other weights keep of them, what a jump may add, and what they are expected to cost."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wevent.core.offsets import Offsets, OffsetState, default_offsets
-from wevent.core.outlook import HORIZON
+from wevent.core.pft.class_bias import BiasState, ClassBias, default_bias_models
+from wevent.core.pft.constants import HORIZON
 
 LEAN = np.array([0.3, -0.3])
 SCALE = np.array([1600.0, 400.0])
 
 
-def learnt(offsets: Offsets, part: float = 0.1) -> OffsetState:
+def learnt(offsets: ClassBias, part: float = 0.1) -> BiasState:
     """Offsets of which a tenth of the variance is left."""
     state = offsets.start(2)
     offsets.reweigh(state, LEAN, SCALE)
@@ -24,15 +24,15 @@ def learnt(offsets: Offsets, part: float = 0.1) -> OffsetState:
     return state
 
 
-def only(model: int) -> Offsets:
+def only(model: int) -> ClassBias:
     """A bank that believes in one model."""
-    bank = default_offsets()
+    bank = default_bias_models()
     one = np.eye(len(bank.tau))[model]
-    return Offsets(replace(bank, prior=one, cautious=one))
+    return ClassBias(replace(bank, prior=one, cautious=one))
 
 
 def test_the_bank_is_that_of_the_specification() -> None:
-    bank = Offsets().bank
+    bank = ClassBias().bank
     prior = np.array([0.5, *[0.075] * 6, 0.025, 0.025])
     assert bank.prior == pytest.approx(prior)
     assert bank.cautious == pytest.approx(np.array([0.1, *prior[1:]]) / 0.6)
@@ -41,7 +41,7 @@ def test_the_bank_is_that_of_the_specification() -> None:
 
 
 def test_the_same_weights_keep_what_is_known() -> None:
-    offsets = Offsets()
+    offsets = ClassBias()
     state = learnt(offsets)
     mean, variance = state.mean.copy(), state.variance.copy()
     change = offsets.reweigh(state, LEAN, SCALE)
@@ -52,7 +52,7 @@ def test_the_same_weights_keep_what_is_known() -> None:
 
 
 def test_weights_that_lean_twice_as_far_are_off_by_twice_as_much() -> None:
-    offsets = Offsets()
+    offsets = ClassBias()
     state = learnt(offsets)
     mean, variance = state.mean.copy(), state.variance.copy()
     offsets.reweigh(state, 2.0 * LEAN, SCALE)
@@ -63,7 +63,7 @@ def test_weights_that_lean_twice_as_far_are_off_by_twice_as_much() -> None:
 @pytest.mark.parametrize("lean", [np.array([0.3, 0.3]), np.array([0.1, 0.2, -0.3])])
 def test_weights_that_share_nothing_with_the_old_ones_forget(lean: Any) -> None:
     """Others, or of other classes: the offset is as unknown as at the start, and the main sum moves by the old one."""
-    offsets = Offsets()
+    offsets = ClassBias()
     state = learnt(offsets)
     believed = offsets.belief(state, SCALE).mean
     change = offsets.reweigh(state, lean, SCALE)
@@ -73,7 +73,7 @@ def test_weights_that_share_nothing_with_the_old_ones_forget(lean: Any) -> None:
 
 
 def test_a_jump_adds_doubt_but_no_more_than_offsets_may_be() -> None:
-    offsets = Offsets()
+    offsets = ClassBias()
     state = learnt(offsets)
     before, expected = state.variance.copy(), np.array([100.0, 100.0])
     within = offsets.jump(state, np.array([29.0, -30.0]), expected, SCALE)  # three deviations
@@ -116,7 +116,7 @@ def test_anchors_settle_where_one_lesson_after_the_other_does() -> None:
 
 
 def test_what_may_start_anew_makes_rare_anchors_dearer() -> None:
-    offsets = Offsets()
+    offsets = ClassBias()
     state = learnt(offsets, part=0.01)
     every, noise = np.array([10.0, 100.0]), np.array([400.0, 400.0])
     calm = offsets.expected_errors(state, SCALE, np.full(2, 0.05), every, noise)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.scripted import ScriptedNoise, permit_for
-from wevent.core.estimators import Randomized
+from wevent.core.estimators import RandomizedResponse
 
 
 def test_every_registered_user_reports_absent_or_not() -> None:
@@ -21,7 +21,7 @@ def test_every_registered_user_reports_absent_or_not() -> None:
             return super().respond(counts, permit)
 
     permit = permit_for([10**9, 2 * 10**9], [10, 20])
-    estimator = Randomized()
+    estimator = RandomizedResponse()
     plan = estimator.plan(permit)
     assert plan.losses.tolist() == [10**9, 2 * 10**9]
     measurement = estimator.measure(permit, plan, np.array([[3, 4], [0, 6]]), Watching([]))
@@ -43,7 +43,7 @@ def test_a_class_without_a_budget_says_nothing() -> None:
     permit = permit_for([0, 2 * 10**9], [10, 20])
     alone = permit_for([2 * 10**9], [20])
     measured, expected = (
-        Randomized().measure(one, Randomized().plan(one), np.array(counts), ScriptedNoise([]))
+        RandomizedResponse().measure(one, RandomizedResponse().plan(one), np.array(counts), ScriptedNoise([]))
         for one, counts in ((permit, [[3, 4], [0, 6]]), (alone, [[0, 6]]))
     )
     assert measured.values.tolist() == expected.values.tolist()

@@ -9,18 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wevent.core.bank import bank_with_cycles, default_bank, period_errors
-from wevent.core.filter import Filter, FilterState, copied
-from wevent.core.mechanism import Measurement, NoiseError
-from wevent.core.seasons import Seasons, SeasonState, harmonics, seasons_of
-from wevent.core.tracking import periods
+from wevent.core.mechanism import ErrorModel, Measurement
+from wevent.core.pft.adaptive_period import periods
+from wevent.core.pft.expected_errors import period_errors
+from wevent.core.pft.filter import Filter, FilterState, copied
+from wevent.core.pft.models import (
+    SeasonalModels,
+    SeasonalState,
+    default_models,
+    harmonics,
+    models_with_seasons,
+    seasonal_models,
+)
 
 DAY = 24.0
 
 
 def measured(values: Any, variance: float = 200.0, users: int = 100_000) -> Measurement:
     return Measurement(
-        np.asarray(values, dtype=float), NoiseError("laplace", (variance / 2) ** 0.5, variance), 0.0, users
+        np.asarray(values, dtype=float), ErrorModel("laplace", (variance / 2) ** 0.5, variance), 0.0, users
     )
 
 
@@ -40,7 +47,7 @@ def followed(tracker: Filter, slots: int, every: int = 3, seed: int = 1) -> Filt
 @pytest.mark.parametrize("calendar", [(), (20, 50)])
 def test_predict_and_correct_are_one_joint_kalman_filter(calendar: tuple[int, ...]) -> None:
     """Level and coefficients as one vector, in which the level moves by the turn of the basis."""
-    seasons, random = seasons_of([10.0], calendar), np.random.default_rng(2)
+    seasons, random = seasonal_models([10.0], calendar), np.random.default_rng(2)
     terms, models, noise, walk = len(seasons.size), len(seasons.drift), 40.0, 0.3
     state = seasons.start(1)
     seasons.begin(state, np.array([50.0]))
@@ -76,7 +83,7 @@ def test_predict_and_correct_are_one_joint_kalman_filter(calendar: tuple[int, ..
 @pytest.mark.parametrize("gap", [1, 2, 9, 30])
 def test_between_releases_moments_are_those_of_the_predicted_models(gap: int) -> None:
     """Predict every model by itself, then mix; coefficients do not drift between releases, which is little."""
-    tracker = Filter(bank_with_cycles([DAY], [30, 60]))
+    tracker = Filter(models_with_seasons([DAY], [30, 60]))
     state = followed(tracker, 90)
     state.gap = gap
     mean, variance = tracker.between(state)
@@ -84,7 +91,7 @@ def test_between_releases_moments_are_those_of_the_predicted_models(gap: int) ->
     assert tracker.bank.seasons is not None
     ahead = copied(state)
     assert ahead.season is not None
-    still = Seasons(**{**_fields(tracker.bank.seasons), "drift": np.zeros_like(tracker.bank.seasons.drift)})
+    still = SeasonalModels(**{**_fields(tracker.bank.seasons), "drift": np.zeros_like(tracker.bank.seasons.drift)})
     bank = tracker.bank
     lone = Filter(type(bank)(bank.walk, bank.flicker, bank.levels, bank.prior, still))
     lone._predict(ahead)
@@ -99,13 +106,13 @@ def test_between_releases_moments_are_those_of_the_predicted_models(gap: int) ->
     assert variance == pytest.approx(brute, rel=2e-2)
 
 
-def _fields(seasons: Seasons) -> dict[str, Any]:
+def _fields(seasons: SeasonalModels) -> dict[str, Any]:
     return {name: getattr(seasons, name) for name in seasons.__dataclass_fields__}
 
 
 @pytest.mark.parametrize("period", [1, 2, 5, 17, 100])
 def test_unknown_swings_against_their_sums(period: int) -> None:
-    seasons, observed, reach = seasons_of([DAY, 100.0]), 300.0, 1e4
+    seasons, observed, reach = seasonal_models([DAY, 100.0]), 300.0, 1e4
     shape = 1, len(seasons.drift), 1
     end, average = seasons.unknown_swings(np.array([period]), np.full(shape, observed), np.array([reach]))
     count = len(seasons.frequencies)
@@ -127,10 +134,10 @@ def test_unknown_swings_against_their_sums(period: int) -> None:
 
 def test_a_swing_that_is_known_costs_what_a_level_does() -> None:
     """The level's formula, with the swing as one more step: none if nothing is believed to swing."""
-    bank = bank_with_cycles([DAY])
+    bank = models_with_seasons([DAY])
     k, noise, scale = np.array([1, 4, 9]), np.array([50.0, 20.0, 4.0]), np.array([30.0])
     found = period_errors(bank, k, noise, np.zeros(3), scale, np.zeros(1))
-    plain = period_errors(default_bank(), k, noise, np.zeros(3), scale)
+    plain = period_errors(default_models(), k, noise, np.zeros(3), scale)
     assert found[:, : plain.shape[1]] == pytest.approx(plain)
     assert bank.seasons is not None
     for model, (q, v) in enumerate(zip(bank.seasons.walk.tolist(), bank.seasons.flicker.tolist(), strict=True)):
@@ -146,18 +153,18 @@ def test_harmonics_are_those_that_slots_can_show() -> None:
     assert harmonics(14.4) == (1, 2, 3, 4, 5, 6)
     assert harmonics(6.0) == (1, 2)
     assert harmonics(3.0) == (1,)
-    both = seasons_of([24.0, 12.0])
+    both = seasonal_models([24.0, 12.0])
     assert sorted(both.frequencies) == pytest.approx([n / 24 for n in (1, 2, 3, 4, 5, 6, 8, 10)])
     assert both.size[list(both.frequencies).index(2 / 24)] == pytest.approx(0.3 / 2)  # it is the day's, said first
 
 
 def test_the_basis_comes_back() -> None:
-    plain, other = seasons_of([14.4]), seasons_of([24.0], [10, 20, 30, 40])
+    plain, other = seasonal_models([14.4]), seasonal_models([24.0], [10, 20, 30, 40])
     assert plain.basis(5) == pytest.approx(plain.basis(5 + 72))
-    turn = seasons_of([24.0]).basis(9)
+    turn = seasonal_models([24.0]).basis(9)
     assert other.basis(9) == pytest.approx([*turn, *(0.0 * turn), 0.0])
     for slot in (10, 19, 33):
-        turn = seasons_of([24.0]).basis(slot)
+        turn = seasonal_models([24.0]).basis(slot)
         assert other.basis(slot) == pytest.approx([*turn, *turn, 1.0])
     assert [other.basis(slot)[-1] for slot in (20, 29, 40, 1000)] == [0.0] * 4
 
@@ -173,7 +180,7 @@ def test_periods_meet_all_phases(cycle: float, windows: list[int]) -> None:
 
 
 def test_without_a_cycle_nothing_changes() -> None:
-    assert followed_bytes(Filter(bank_with_cycles(()))) == followed_bytes(Filter())
+    assert followed_bytes(Filter(models_with_seasons(()))) == followed_bytes(Filter())
     assert "season" not in Filter().dump(Filter().start(2))
     windows = np.array([40, 80])
     assert periods(windows, ()).tolist() == periods(windows).tolist()
@@ -185,7 +192,7 @@ def followed_bytes(tracker: Filter) -> Any:
 
 @pytest.mark.parametrize("calendar", [(), (30, 60)])
 def test_states_are_dumped_bit_for_bit_and_advance_is_pure(calendar: tuple[int, ...]) -> None:
-    tracker = Filter(bank_with_cycles([DAY], calendar))
+    tracker = Filter(models_with_seasons([DAY], calendar))
     state = followed(tracker, 80)
     before = tracker.dump(state)
     again = tracker.load(before)
@@ -208,7 +215,7 @@ def test_states_are_dumped_bit_for_bit_and_advance_is_pure(calendar: tuple[int, 
 @pytest.mark.parametrize("calendar", [(), (30, 60)])
 def test_what_is_loaded_is_what_was_there(calendar: tuple[int, ...]) -> None:
     """A state keeps one half of covariances: the other half must be the same to the last bit, or resuming shows."""
-    tracker = Filter(bank_with_cycles([DAY], calendar))
+    tracker = Filter(models_with_seasons([DAY], calendar))
     for slots in range(1, 60):
         state = followed(tracker, slots)
         again = tracker.load(tracker.dump(state))
@@ -223,7 +230,7 @@ def test_what_is_loaded_is_what_was_there(calendar: tuple[int, ...]) -> None:
     cycle=st.sampled_from([3.0, 7.5, 24.0, 288.0]),
 )
 def test_whatever_is_measured_variances_stay_sound(draws: list[tuple[int, float]], cycle: float) -> None:
-    tracker = Filter(bank_with_cycles([cycle], [5, 17, 40, 64]))
+    tracker = Filter(models_with_seasons([cycle], [5, 17, 40, 64]))
     state = tracker.start(2)
     for gap, value in draws:
         for _ in range(gap - 1):
@@ -231,7 +238,7 @@ def test_whatever_is_measured_variances_stay_sound(draws: list[tuple[int, float]
         state, estimate = tracker.advance(state, measured([value, abs(value) / 7.0]))
         assert np.isfinite(estimate.values).all()
         season = state.season
-        assert isinstance(season, SeasonState)
+        assert isinstance(season, SeasonalState)
         assert (state.level_variance > 0).all()
         diagonal = np.einsum("mddc->mdc", season.variance)
         assert (diagonal >= 0).all()
@@ -241,7 +248,7 @@ def test_whatever_is_measured_variances_stay_sound(draws: list[tuple[int, float]
 
 
 def test_a_swing_that_is_not_finite_is_said() -> None:
-    tracker = Filter(bank_with_cycles([DAY]))
+    tracker = Filter(models_with_seasons([DAY]))
     state = followed(tracker, 30)
     assert state.season is not None
     state.season.mean[0, 0, 0] = np.nan
@@ -253,7 +260,7 @@ def test_what_comes_back_is_foreseen() -> None:
     """Measured every seven slots, a day is known after a week: the slots between are off by a fraction."""
     errors = {}
     for name, cycles in {"plain": (), "told": (DAY,)}.items():
-        random, tracker = np.random.default_rng(3), Filter(bank_with_cycles(cycles))
+        random, tracker = np.random.default_rng(3), Filter(models_with_seasons(cycles))
         state, squares = tracker.start(3), []
         for slot in range(1, 24 * 14 + 1):
             seen = measured(swinging(slot) + random.laplace(0, 10, 3)) if slot % 7 == 0 else None
@@ -265,6 +272,6 @@ def test_what_comes_back_is_foreseen() -> None:
 
 def test_a_state_knows_its_slot_when_it_begins_late() -> None:
     """A calendar is about slots of the stream, not about slots since the filter began."""
-    late = Filter(bank_with_cycles([DAY], [100, 124])).start(2, 100)
+    late = Filter(models_with_seasons([DAY], [100, 124])).start(2, 100)
     assert late.season is not None
     assert late.season.released == 99

@@ -10,7 +10,7 @@ import pytest
 from tests.support.synthetic import make_journal
 from wevent import InvalidOption, Population, Publisher, Requirement
 from wevent.cli.publish import command
-from wevent.core.settings import Options, check_value, option_kinds, option_values
+from wevent.core.options import Options, check_value, option_kinds, option_values
 from wevent.journal.terms import Terms, privacy_statement
 from wevent.publisher.state import State
 from wevent.settings import SETTINGS, Settings

@@ -10,11 +10,11 @@ import pytest
 
 from tests.unit.scripted import ScriptedNoise
 from wevent import Population, Publisher, Requirement, SeededNoise
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.core.ledger import Ledger
-from wevent.core.mechanism import Idle
-from wevent.core.registry import BUILT_IN
-from wevent.core.settings import Options
-from wevent.core.step import Pieces, advance, first_history, step
+from wevent.core.mechanism import NoOffer
+from wevent.core.options import Options
+from wevent.core.step import Assembled, advance, first_history, step
 
 POPULATION = Population({Requirement(2, 1): 100, Requirement(4, 2): 50})
 
@@ -40,12 +40,12 @@ class Idler(Greedy):
     """Probes, but never offers a publication."""
 
     def offer(self, ledger, history):
-        return Idle.NOT_DUE
+        return NoOffer.NOT_DUE
 
 
-def pieces(name: str, **changes) -> Pieces:
+def pieces(name: str, **changes) -> Assembled:
     row, options = BUILT_IN[name], Options()
-    made = Pieces(
+    made = Assembled(
         row.policy(POPULATION.classes, options), row.estimator(options), row.smoother(options), "error", False
     )
     return replace(made, **changes)

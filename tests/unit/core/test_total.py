@@ -11,17 +11,18 @@ import pytest
 import wevent
 from tests.unit.scripted import ScriptedNoise
 from wevent import Population, Publisher, Requirement, SeededNoise
-from wevent.core.anchoring import Anchoring
-from wevent.core.filter import Filter, Hold
 from wevent.core.mechanism import Estimate
-from wevent.core.tracking import Tracking
+from wevent.core.pft.adaptive_period import AdaptivePeriod
+from wevent.core.pft.filter import Filter
+from wevent.core.pft.schedules import CalibrationPolicy
+from wevent.core.postprocess import LastValue
 from wevent.publisher.catalogue import find_mechanism
 
 ONE = Population({Requirement(2, 1): 100})
 COUNTS = [[10, 20]]
 
 
-class Raising(Hold):
+class Raising(LastValue):
     """Fails on measurements that begin with these numbers, from what it knows or also from nothing."""
 
     def __init__(self, *wrong: int, also_anew: bool) -> None:
@@ -77,7 +78,7 @@ def test_a_smoother_that_fails_publishes_the_measurement(kind: type[Raising], al
 
 
 def test_a_smoother_that_fails_between_measurements_repeats_the_last() -> None:
-    class Forgetful(Hold):
+    class Forgetful(LastValue):
         def advance(self, state: Any, measurement: Any) -> Any:
             if measurement is None and state.error is not None:
                 raise ValueError
@@ -98,7 +99,7 @@ def test_a_replayed_slot_takes_the_same_way() -> None:
         assert replayed.state() == live.state()
 
 
-@pytest.mark.parametrize(("policy", "weights"), [(Tracking, "equal"), (Anchoring, "calibrated")])
+@pytest.mark.parametrize(("policy", "weights"), [(AdaptivePeriod, "equal"), (CalibrationPolicy, "calibrated")])
 def test_a_planner_that_fails_keeps_its_plan(policy: Any, weights: str, monkeypatch: pytest.MonkeyPatch) -> None:
     replan, calls = policy.replan, []
 

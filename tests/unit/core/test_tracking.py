@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.support.profiles import examples
 from tests.support.window_checker import violated_windows
 from wevent import Population, Publisher, Requirement, SeededNoise
-from wevent.core.filter import Filter
 from wevent.core.ledger import Ledger
-from wevent.core.mechanism import Idle
+from wevent.core.mechanism import NoOffer
+from wevent.core.pft.adaptive_period import AdaptivePeriod, capped, periods, some_of, steady, sustainable
+from wevent.core.pft.filter import Filter
 from wevent.core.step import first_history
-from wevent.core.tracking import Tracking, capped, periods, some_of, steady, sustainable
 from wevent.errors import InsufficientBudget
 
 pytestmark = pytest.mark.slow
@@ -142,7 +142,7 @@ def test_the_same_history_makes_the_same_offer() -> None:
         right.step(counts)
         offers = [one._pieces.policy.offer(one._ledger, one._history) for one in (left, right)]
         again = left._pieces.policy.offer(left._ledger, left._history)
-        assert [isinstance(offer, Idle) for offer in offers] == [isinstance(again, Idle)] * 2
+        assert [isinstance(offer, NoOffer) for offer in offers] == [isinstance(again, NoOffer)] * 2
         assert np.array_equal(offers[0], offers[1])
         assert np.array_equal(offers[0], again)
     # the open slot's counts may be anything: charges and outcome are decided already
@@ -263,7 +263,7 @@ def test_many_candidates_are_planned_in_parts(monkeypatch: pytest.MonkeyPatch) -
     """Candidates × classes may be more than fits in memory: parts of any size give the same plan."""
     found = []
     for entries in (1, 1 << 18):
-        monkeypatch.setattr("wevent.core.tracking._ENTRIES", entries)
+        monkeypatch.setattr("wevent.core.pft.adaptive_period.ENTRIES_AT_ONCE", entries)
         population = Population({Requirement(window, "0.5"): 20 for window in (5, 9, 14)})
         publisher = publisher_for(population, class_weights="budget")
         found.append([publisher.step(counts_of(population, slot)).charges.tolist() for slot in range(40)])
@@ -303,22 +303,22 @@ def test_a_still_stream_gets_a_longer_period_than_a_wild_one() -> None:
 def test_a_release_waits_until_half_of_its_budget_is_there() -> None:
     """After a period is shortened the windows are full of old charges: a release of a few nano-epsilons is worth nothing."""
     population = Population({Requirement(40, 1): 1000})
-    ledger, policy = Ledger(population), Tracking(Filter().outlook)
+    ledger, policy = Ledger(population), AdaptivePeriod(Filter().outlook)
     publisher = publisher_for(population)
     publisher.step(counts_of(population, 1))
     history = replace(publisher._history, slot=3, last_fresh=1, memory=2)
     spent = ledger.epsilons - 1000  # all but a thousand
     ledger.commit(ledger.reserve(None, spent), spent)
     ledger.commit(None, None)
-    assert policy.offer(ledger, history) is Idle.NOT_DUE
+    assert policy.offer(ledger, history) is NoOffer.NOT_DUE
     for _ in range(38):
         ledger.commit(None, None)
     history = replace(history, slot=41)
-    assert not isinstance(policy.offer(ledger, history), Idle)
+    assert not isinstance(policy.offer(ledger, history), NoOffer)
 
 
 def test_never_looks_first() -> None:
-    assert Tracking(Filter().outlook).probe(Ledger(Population({Requirement(4, 1): 1}))) is None
+    assert AdaptivePeriod(Filter().outlook).probe(Ledger(Population({Requirement(4, 1): 1}))) is None
 
 
 def test_offers_do_not_depend_on_how_many_everybody_is() -> None:
@@ -327,7 +327,7 @@ def test_offers_do_not_depend_on_how_many_everybody_is() -> None:
     for factor in (1, 10**6, 2**26, 2**30):
         ledger = Ledger(Population({Requirement(3, 50): 100 * factor, Requirement(5, 40): 900 * factor}))
         history = replace(first_history(2, 2, Filter()), slot=7, last_fresh=5, memory=2)
-        offers.append(Tracking(Filter().outlook, unbiased=True).offer(ledger, history).tolist())
+        offers.append(AdaptivePeriod(Filter().outlook, unbiased=True).offer(ledger, history).tolist())
     assert offers == [offers[0]] * 4
 
 

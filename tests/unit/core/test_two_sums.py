@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.scripted import ScriptedNoise, permit_for
 from wevent import SeededNoise
-from wevent.core.estimators import TwoSums
+from wevent.core.estimators import CalibratedSum
 
 GRID = 2**20
 LARGEST = 50_000_000_000 - 10_000_000  # what the smallest of a few classes of `permit_for` may charge
@@ -40,7 +40,7 @@ def test_both_sums_cost_a_class_no_more_than_was_reserved(
 def test_the_plan_says_what_the_permit_will_do(drawn: list[tuple[int, int]], level: int) -> None:
     budgets, sizes = [budget for budget, _ in sorted(drawn)], [size for _, size in sorted(drawn)]
     permit = permit_for(budgets, sizes, level=level)
-    plan = TwoSums().plan(permit)
+    plan = CalibratedSum().plan(permit)
     spend = permit.for_split()
     assert plan.losses.tolist() == spend.losses.tolist()
     last = spend.main or spend.anchor
@@ -50,7 +50,7 @@ def test_the_plan_says_what_the_permit_will_do(drawn: list[tuple[int, int]], lev
 def test_an_anchor_counts_everyone_alike_and_the_main_sum_by_what_is_left() -> None:
     permit = permit_for([100_000_000, 400_000_000], [30, 10], level=100_000_000)
     counts = np.array([[5, 7, 0], [3, 0, 9]])
-    measured = TwoSums().measure(permit, TwoSums().plan(permit), counts, ScriptedNoise([]))
+    measured = CalibratedSum().measure(permit, CalibratedSum().plan(permit), counts, ScriptedNoise([]))
     assert measured.anchor is not None
     assert measured.anchor[0].tolist() == [8, 7, 9]
     assert measured.values == pytest.approx([3 * 4, 0, 9 * 4])  # the strict class has nothing left: κ is 40 / 10
@@ -64,7 +64,7 @@ def test_a_level_of_nothing_is_a_main_sum_alone_and_a_level_of_all_an_anchor() -
     for level, anchored, leaning in ((0, False, True), (400_000_000, True, False)):
         permit = permit_for([200_000_000, 400_000_000], [30, 10], level=level)
         counts = np.array([[5, 7, 0], [3, 0, 9]])
-        measured = TwoSums().measure(permit, TwoSums().plan(permit), counts, SeededNoise(3))
+        measured = CalibratedSum().measure(permit, CalibratedSum().plan(permit), counts, SeededNoise(3))
         assert (measured.anchor is not None, measured.lean is not None) == (anchored, leaning)
         if not leaning:
             assert measured.anchor is not None
@@ -73,7 +73,8 @@ def test_a_level_of_nothing_is_a_main_sum_alone_and_a_level_of_all_an_anchor() -
 
 def test_both_sums_have_noise_of_their_own() -> None:
     permit = permit_for([10**9, 2 * 10**9], [30, 10], level=10**9)
-    measured = TwoSums().measure(permit, TwoSums().plan(permit), np.zeros((2, 400), dtype=np.int64), SeededNoise(1))
+    counts = np.zeros((2, 400), dtype=np.int64)
+    measured = CalibratedSum().measure(permit, CalibratedSum().plan(permit), counts, SeededNoise(1))
     assert measured.anchor is not None
     both = np.corrcoef(measured.values, measured.anchor[0])[0, 1]
     assert abs(both) < 0.2
@@ -82,4 +83,4 @@ def test_both_sums_have_noise_of_their_own() -> None:
 
 
 def test_nobody_with_a_budget_cannot_be_measured() -> None:
-    assert TwoSums().plan(permit_for([0, 0], [3, 4], level=5)).threshold == 0
+    assert CalibratedSum().plan(permit_for([0, 0], [3, 4], level=5)).threshold == 0

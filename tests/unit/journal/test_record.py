@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wevent.core.mechanism import Measurement, NoiseError
+from wevent.core.mechanism import ErrorModel, Measurement
 from wevent.core.requirements import Population, Requirement
 from wevent.journal.record import Group, Shown, _pack, _unpack, decode_shown, encode_shown
 
-LAW = NoiseError("laplace", 2.0, 8.0)
+LAW = ErrorModel("laplace", 2.0, 8.0)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 
 
@@ -36,7 +36,7 @@ def test_whole_measurements_of_any_size(values: list[int]) -> None:
 )
 def test_two_sums(values: list[float], lean: list[float] | None, anchored: bool) -> None:
     """What a replay needs of a second sum; without one, the bytes that there always were."""
-    anchor = (np.array(values[::-1]) + 0.0, NoiseError("laplace", 3.0, 18.0)) if anchored else None
+    anchor = (np.array(values[::-1]) + 0.0, ErrorModel("laplace", 3.0, 18.0)) if anchored else None
     leaning = None if lean is None else np.array(lean) + 0.0
     measured = Measurement(np.array(values) + 0.0, LAW, 0.25, 90, anchor, leaning)
     again = decode_shown(3, encode_shown(Shown(3, np.abs(np.array(values)), None, measured))).measured

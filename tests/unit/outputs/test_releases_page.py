@@ -9,7 +9,7 @@ import pytest
 from tests.unit.outputs.test_lines import FIELDS
 from tests.unit.publisher.test_confidence import ALIKE, MIXED, publish
 from wevent import mechanisms
-from wevent.core.registry import BUILT_IN
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.outputs.lines import COLUMNS, FORMAT
 from wevent.outputs.parquet_output import FORMAT_KEY
 from wevent.publisher.confidence import OUTCOMES

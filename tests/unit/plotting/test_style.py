@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from wevent.core.registry import BUILT_IN
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.plotting.style import LOOKS, look_of
 
 # What the eye gets of linear red, green and blue, without one kind of cone (Machado, Oliveira and Fernandes 2009).

@@ -9,7 +9,7 @@ import pytest
 
 import wevent
 from wevent import InvalidOption, UnknownMechanism
-from wevent.core.registry import BUILT_IN
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.publisher import catalogue
 
 NINE = ["pbd", "pba", "bd", "ba", "uniform", "pbu", "sample", "lbu", "plbu"]
@@ -74,7 +74,7 @@ def test_the_name_of_a_peer_is_taken_and_cannot_publish() -> None:
 def test_an_installed_mechanism_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wevent_fake_plugin.py").write_text(
         "from dataclasses import replace\n"
-        "from wevent.core.registry import BUILT_IN\n"
+        "from wevent.core.builtin_mechanisms import BUILT_IN\n"
         "row = replace(BUILT_IN['uniform'], name='installed', summary='from a package')\n"
     )
     info = tmp_path / "wevent_fake_plugin-1.0.dist-info"

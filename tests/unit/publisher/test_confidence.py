@@ -9,7 +9,7 @@ import pytest
 
 from wevent import Mechanism, Population, Publisher, Release, Requirement, SeededNoise, mechanisms
 from wevent.checks.subject import available
-from wevent.core.registry import BUILT_IN
+from wevent.core.builtin_mechanisms import BUILT_IN
 from wevent.publisher.confidence import OUTCOMES
 
 pytestmark = pytest.mark.slow

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from wevent import Options, Population, Publisher, Requirement, SeededNoise
-from wevent.core.bank import bank_with_cycles
-from wevent.core.filter import Filter
-from wevent.core.mechanism import History, Measurement, NoiseError
+from wevent.core.mechanism import ErrorModel, History, Measurement
+from wevent.core.pft.filter import Filter
+from wevent.core.pft.models import models_with_seasons
 from wevent.core.step import smooth
 from wevent.errors import InvalidState
 from wevent.publisher import state as state_format
@@ -76,8 +76,8 @@ def test_an_epoch_begins_in_its_own_slot() -> None:
 
 def test_a_filter_that_starts_anew_knows_its_slot() -> None:
     """If a draw broke the state, the next one begins from that measurement: in the slot it is of."""
-    tracker = Filter(bank_with_cycles([DAY], [5, 29]))
-    measurement = Measurement(np.array([4.0, 9.0]), NoiseError("laplace", 1.0, 2.0), 0.0, 100)
+    tracker = Filter(models_with_seasons([DAY], [5, 29]))
+    measurement = Measurement(np.array([4.0, 9.0]), ErrorModel("laplace", 1.0, 2.0), 0.0, 100)
     broken, _ = tracker.advance(tracker.start(2), measurement)
     broken.level[:] = np.nan
     history = History(33, 30, np.zeros(2, dtype=np.int64), np.zeros(2), broken)

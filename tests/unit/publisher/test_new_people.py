@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wevent import InvalidOption, Population, Publisher, Release, Requirement, Roster, SeededNoise
-from wevent.core.mechanism import Estimate, NoiseError
+from wevent.core.mechanism import ErrorModel, Estimate
 from wevent.core.step import widened
 
 SMALL, LARGE = Requirement(40, "0.9"), Requirement(120, "0.5")
@@ -99,22 +99,22 @@ def test_rosters_tell_their_turnover() -> None:
 
 
 def test_only_an_estimate_is_widened() -> None:
-    law = NoiseError("laplace", 2.0, 8.0)
+    law = ErrorModel("laplace", 2.0, 8.0)
     measured = Estimate(np.ones(2), np.ones(2), law)
     nothing = Estimate(np.zeros(2), None, None)
     assert widened(measured, 100) is measured
     assert widened(nothing, 100) is nothing
-    estimate = Estimate(np.ones(2), np.full(2, 3.0), NoiseError("estimate", 3.0, 9.0))
+    estimate = Estimate(np.ones(2), np.full(2, 3.0), ErrorModel("estimate", 3.0, 9.0))
     assert widened(estimate, 0) is estimate
     wide = widened(estimate, 8)
     assert wide.std_error is not None
     assert wide.std_error.tolist() == [5.0, 5.0]
-    assert wide.error == NoiseError("estimate", 5.0, 25.0)
+    assert wide.error == ErrorModel("estimate", 5.0, 25.0)
 
 
 @pytest.mark.parametrize("large", [1e-200, 1e200])
 def test_no_error_is_too_small_or_large_to_be_widened(large: float) -> None:
-    estimate = Estimate(np.ones(2), np.full(2, large), NoiseError("estimate", 3.0, 9.0))
+    estimate = Estimate(np.ones(2), np.full(2, large), ErrorModel("estimate", 3.0, 9.0))
     with np.errstate(all="raise"):
         wide = widened(estimate, 8).std_error
     assert wide is not None

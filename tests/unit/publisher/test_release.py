@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.unit.scripted import ScriptedNoise
 from wevent import InvalidOption, Population, Publisher, Release, Requirement, SeededNoise, to_columns
-from wevent.core.mechanism import NoiseError
+from wevent.core.mechanism import ErrorModel
 from wevent.publisher.confidence import laplace_quantile
 
 POPULATION = Population({Requirement(4, 1): 50, Requirement(5, 2): 50})
@@ -134,7 +134,7 @@ def test_a_release_can_be_built_by_hand() -> None:
         np.array([0]),
         np.array([5]),
         np.array([2.0]),
-        noise=NoiseError("laplace", 1.0, 4.0),
+        noise=ErrorModel("laplace", 1.0, 4.0),
     )
     assert release.fresh
     assert release.charges.tolist() == [5]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.people.test_classes import Chosen, history
-from wevent.core.settings import Options
+from wevent.core.options import Options
 from wevent.people.classes import ClassHistory, Key, Restore
 from wevent.people.membership import Change, Membership, erased_id
 from wevent.publishing.importing import Preview, preview_changes, strictest_sentences

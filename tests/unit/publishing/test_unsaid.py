@@ -9,7 +9,7 @@ import pytest
 
 import wevent
 from tests.support.commands import Done, call, live, publish, run, write_stream
-from wevent.core.settings import option_values
+from wevent.core.options import option_values
 from wevent.journal.terms import Terms
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import wevent
-from wevent.core.settings import kinds
+from wevent.core.options import kinds
 from wevent.errors import InvalidSettings
 from wevent.settings import RestoreOptions, RunOptions, ServiceSettings, Settings
 

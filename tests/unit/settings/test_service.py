@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wevent.core.settings import kinds
+from wevent.core.options import kinds
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import parse_service
 from wevent.service.request_body import BODY_BYTES

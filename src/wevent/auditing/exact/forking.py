@@ -18,8 +18,8 @@ import numpy as np
 
 from wevent.auditing.exact.steered import SteeredNoise
 from wevent.core.mechanism import Mechanism
+from wevent.core.options import Options
 from wevent.core.requirements import Population, Requirement
-from wevent.core.settings import Options
 from wevent.counting.labels import Cells
 from wevent.publisher.release import Release
 

@@ -14,21 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wevent.core.arrays import FloatArray, packed, unpacked
-from wevent.core.bank import Bank
-from wevent.core.filter import Filter, FilterState, copied, scale_of
-from wevent.core.likelihood import laplace_on_gaussian
-from wevent.core.mechanism import Estimate, Measurement, NoiseError
-from wevent.core.offsets import Contrast, Moments, Offsets, OffsetState
-from wevent.core.outlook import AnchorOutlook
-
-_STEEPEST = 0.2  # a cell of strict users hardly moves the main sum: it is not stretched by more than five
-_TRUST = 0.9  # in the corrected estimate, before an anchor was foretold
-_BEYOND = 25.0  # squared standard deviations beyond which something has happened that what is older does not know of
-_SWITCH = 0.05  # chance per anchor that the other estimate is the better one from now on
+from wevent.core.mechanism import ErrorModel, Estimate, Measurement
+from wevent.core.pft.class_bias import BiasState, ClassBias, Contrast, Moments
+from wevent.core.pft.constants import CONTRADICTION, PRIOR_TRUST, STEEPEST, TRUST_SWITCH
+from wevent.core.pft.expected_errors import CalibrationForecast
+from wevent.core.pft.filter import Filter, FilterState, copied, scale_of
+from wevent.core.pft.likelihood import laplace_on_gaussian
+from wevent.core.pft.models import ModelGrid
 
 
 @dataclass(slots=True)
-class AnchoredState:
+class CalibratedState:
     """What is known.
 
     Attributes:
@@ -42,25 +38,25 @@ class AnchoredState:
 
     main: FilterState
     direct: FilterState
-    offsets: OffsetState
+    offsets: BiasState
     trust: FloatArray
     since: int = 0
     alarm: float = 0.0
 
 
-class AnchoredFilter:
+class CalibratedFilter:
     """Track counts from main sums and anchors."""
 
-    def __init__(self, bank: Bank | None = None) -> None:
+    def __init__(self, bank: ModelGrid | None = None) -> None:
         self._filter = Filter(bank)
-        self._offsets = Offsets()
+        self._offsets = ClassBias()
 
-    def start(self, cells: int, slot: int = 1) -> AnchoredState:
+    def start(self, cells: int, slot: int = 1) -> CalibratedState:
         """Nothing known."""
         empty = self._filter.start(cells, slot)
-        return AnchoredState(empty, empty, self._offsets.start(cells), np.full(cells, _TRUST))
+        return CalibratedState(empty, empty, self._offsets.start(cells), np.full(cells, PRIOR_TRUST))
 
-    def advance(self, state: AnchoredState, measurement: Measurement | None) -> tuple[AnchoredState, Estimate]:
+    def advance(self, state: CalibratedState, measurement: Measurement | None) -> tuple[CalibratedState, Estimate]:
         """One slot on.
 
         Raises:
@@ -76,11 +72,11 @@ class AnchoredFilter:
             _check_finite(state)
         return state, self._together(state, main, direct)
 
-    def outlook(self, state: AnchoredState) -> AnchorOutlook:
+    def outlook(self, state: CalibratedState) -> CalibrationForecast:
         """What is expected of the slots to come."""
         leading = state.main if state.main.releases else state.direct
         known = self._filter.between(state.direct)[1] if state.direct.releases else state.main.scale**2
-        return AnchorOutlook(
+        return CalibrationForecast(
             self._filter.outlook(leading),
             state.since,
             state.alarm,
@@ -88,7 +84,7 @@ class AnchoredFilter:
             lambda *design: self._offsets.expected_errors(state.offsets, leading.scale, *design),
         )
 
-    def dump(self, state: AnchoredState) -> Any:
+    def dump(self, state: CalibratedState) -> Any:
         """Arrays as shape and bytes, numbers as they are: bit for bit."""
         return {
             "main": self._filter.dump(state.main),
@@ -97,14 +93,14 @@ class AnchoredFilter:
             **{name: packed(getattr(state, name)) for name in ("trust", "since", "alarm")},
         }
 
-    def load(self, dumped: Any) -> AnchoredState:
+    def load(self, dumped: Any) -> CalibratedState:
         """The counterpart of `dump`."""
         main, direct = (self._filter.load(dumped[name]) for name in ("main", "direct"))
-        offsets = OffsetState(**{name: unpacked(value) for name, value in dumped["offsets"].items()})
+        offsets = BiasState(**{name: unpacked(value) for name, value in dumped["offsets"].items()})
         rest = {name: unpacked(dumped[name]) for name in ("trust", "since", "alarm")}
-        return AnchoredState(main, direct, offsets, **rest)
+        return CalibratedState(main, direct, offsets, **rest)
 
-    def _take(self, state: AnchoredState, measurement: Measurement) -> tuple[Estimate, Estimate]:
+    def _take(self, state: CalibratedState, measurement: Measurement) -> tuple[Estimate, Estimate]:
         """A release: main sum and anchor to their filters, both to the offsets, the anchor to whom foretold it."""
         anchor, lean, users = measurement.anchor, measurement.lean, measurement.users
         started, anchored = state.main.releases > 0, state.direct.releases > 0
@@ -136,7 +132,7 @@ class AnchoredFilter:
             self._watch(state, before, main)
         return main, direct
 
-    def _reweigh(self, state: AnchoredState, lean: FloatArray) -> None:
+    def _reweigh(self, state: CalibratedState, lean: FloatArray) -> None:
         """Other weights measure another m: what is known of the old one is carried over as far as offsets tell."""
         change = self._offsets.reweigh(state.offsets, lean, state.main.scale)
         height = scale_of(state.main.path[0], state.main.users)
@@ -149,7 +145,7 @@ class AnchoredFilter:
         main.path[0] += step * held
         main.path[2] += doubt * held
 
-    def _as_main(self, state: AnchoredState, measurement: Measurement, before: Estimate) -> _Observed:
+    def _as_main(self, state: CalibratedState, measurement: Measurement, before: Estimate) -> _Observed:
         """What a release says of m: the main sum, and the anchor less the offset believed in."""
         if measurement.anchor is None or not state.offsets.spread:
             return _Observed(Measurement(measurement.values, measurement.error, 0.0, measurement.users), 0.0)
@@ -162,16 +158,16 @@ class AnchoredFilter:
         both = first * second / (first + second)
         joined = both * (measurement.values / first + (values - mean * height) / second)
         lowest = float(both.min())
-        law = NoiseError("laplace", (lowest / 2.0) ** 0.5, lowest)
+        law = ErrorModel("laplace", (lowest / 2.0) ** 0.5, lowest)
         return _Observed(Measurement(joined, law, 0.0, measurement.users), both - lowest)
 
-    def _chance(self, state: AnchoredState, scale: FloatArray) -> FloatArray:
+    def _chance(self, state: CalibratedState, scale: FloatArray) -> FloatArray:
         """What the mix of classes in a cell is off by chance alone, new in every slot: the spike's, relative."""
         weight = float(self._offsets.weights(state.offsets, cautious=True)[0])
         chance: FloatArray = weight * state.offsets.spread / np.maximum(scale, 1.0)
         return chance
 
-    def _corrected(self, state: AnchoredState, main: Estimate) -> Moments:
+    def _corrected(self, state: CalibratedState, main: Estimate) -> Moments:
         """x from m: x − β·x(1 − x/n) = m, solved for x."""
         assert main.std_error is not None
         variance = main.std_error**2
@@ -179,13 +175,13 @@ class AnchoredFilter:
             return Moments(main.values, variance)
         users = float(max(state.main.users, 1))
         beta, doubt = self._offsets.belief(state.offsets, state.main.scale)
-        root = np.sqrt(np.maximum((1.0 - beta) ** 2 + 4.0 * beta * main.values / users, _STEEPEST**2))  # dm/dx
-        mean = 2.0 * main.values / np.maximum(1.0 - beta + root, _STEEPEST)
+        root = np.sqrt(np.maximum((1.0 - beta) ** 2 + 4.0 * beta * main.values / users, STEEPEST**2))  # dm/dx
+        mean = 2.0 * main.values / np.maximum(1.0 - beta + root, STEEPEST)
         height = scale_of(mean, state.main.users)
         return Moments(mean, (variance + (doubt + self._chance(state, state.main.scale)) * height**2) / root**2)
 
     def _judge(
-        self, state: AnchoredState, corrected: Moments, direct: Moments, anchor: tuple[FloatArray, NoiseError]
+        self, state: CalibratedState, corrected: Moments, direct: Moments, anchor: tuple[FloatArray, ErrorModel]
     ) -> None:
         """Bayes' rule for the two estimates: which one foretold the anchor?"""
         values, law = anchor
@@ -194,19 +190,19 @@ class AnchoredFilter:
             laplace_on_gaussian(values - belief.mean, belief.variance + 1e-9, scale)[0]
             for belief in (corrected, direct)
         )
-        common = 0.9 * float(state.trust.mean()) + 0.1 * _TRUST
-        prior = (1.0 - _SWITCH) * state.trust + _SWITCH * common
+        common = 0.9 * float(state.trust.mean()) + 0.1 * PRIOR_TRUST
+        prior = (1.0 - TRUST_SWITCH) * state.trust + TRUST_SWITCH * common
         odds = np.log(prior / (1.0 - prior)) + one - other
         state.trust = 1.0 / (1.0 + np.exp(-np.clip(odds, -10.0, 10.0)))
 
-    def _watch(self, state: AnchoredState, before: Estimate, after: Estimate) -> None:
+    def _watch(self, state: CalibratedState, before: Estimate, after: Estimate) -> None:
         """A jump of m may have moved offsets."""
         assert before.std_error is not None
         moved = after.values - before.values
         added = self._offsets.jump(state.offsets, moved, before.std_error**2, state.main.scale)
         state.alarm += float(added.mean())
 
-    def _together(self, state: AnchoredState, main: Estimate, direct: Estimate) -> Estimate:
+    def _together(self, state: CalibratedState, main: Estimate, direct: Estimate) -> Estimate:
         """The mixture of both estimates, as far as each is trusted."""
         if main.std_error is None:
             return direct
@@ -220,7 +216,7 @@ class AnchoredFilter:
         # a main sum that no offset of the direct estimate explains: anchors have not seen yet what it shows
         explained = self._offsets.most(state.offsets, scale_of(other.mean, state.main.users))
         off = (main.values - other.mean) ** 2
-        part[off > _BEYOND * (main.std_error**2 + other.variance + explained)] = 0.0
+        part[off > CONTRADICTION * (main.std_error**2 + other.variance + explained)] = 0.0
         mean = corrected.mean + part * (other.mean - corrected.mean)
         # both have learnt from the same anchors: their errors are not independent
         return _stated(Moments(mean, (1.0 - part) * (corrected.variance + distrust) + part * other.variance))
@@ -247,7 +243,7 @@ def _best(before: Estimate, measurement: Measurement) -> Moments:
         return Moments(measurement.values, np.full(len(measurement.values), noise))
     expected = before.std_error**2
     part = noise / (noise + expected)
-    jumped = (measurement.values - before.values) ** 2 > _BEYOND * (noise + expected)
+    jumped = (measurement.values - before.values) ** 2 > CONTRADICTION * (noise + expected)
     part[jumped] = 0.0
     return Moments(measurement.values + part * (before.values - measurement.values), (1.0 - part) * noise)
 
@@ -262,10 +258,10 @@ def _stated(known: Moments) -> Estimate:
     values.setflags(write=False)
     std_error.setflags(write=False)
     typical = float(known.variance.mean())
-    return Estimate(values, std_error, NoiseError("estimate", typical**0.5, typical))
+    return Estimate(values, std_error, ErrorModel("estimate", typical**0.5, typical))
 
 
-def _check_finite(state: AnchoredState) -> None:
+def _check_finite(state: CalibratedState) -> None:
     """Of the offsets and the trust; the filters look after themselves."""
     offsets = state.offsets
     parts = (offsets.mean, offsets.variance, offsets.evidence, offsets.anew, state.trust)

@@ -15,22 +15,22 @@ from typing import NamedTuple
 import numpy as np
 
 from wevent.core.arrays import FloatArray
-from wevent.core.likelihood import laplace_on_gaussian
-from wevent.core.outlook import HORIZON
-
-_MIX = 0.01  # of the prior in the weights: no model is ever ruled out
-_ANEW = 2e-4  # chance per slot that a cell's offset starts anew, believed before anything was seen …
-_ANEW_SLOTS = 1000.0  # … for this many slots
-_WARY = 2e-3  # the same where caution is due: in plans
-_MEMORY = 2000.0  # slots after which evidence, and offsets that started anew, are forgotten
-_FAITH = 0.2  # of the spike's prior weight that remains where caution is due
-# of β: a cell of the strictest users shows nearly nothing in the main sum, one of the others a few times
-_BOUNDS = (-4.0, 0.9)
-_JUMP = 9.0  # squared standard deviations beyond which a move of the count is a jump
+from wevent.core.pft.constants import (
+    BIAS_BOUNDS,
+    BIAS_JUMP,
+    BIAS_MEMORY,
+    BIAS_MODEL_MIX,
+    BIAS_RESTART,
+    BIAS_RESTART_PLANNED,
+    BIAS_RESTART_SLOTS,
+    CAUTION,
+    HORIZON,
+)
+from wevent.core.pft.likelihood import laplace_on_gaussian
 
 
 @dataclass(frozen=True)
-class OffsetBank:
+class BiasModels:
     """The models, the spike first.
 
     Attributes:
@@ -46,19 +46,19 @@ class OffsetBank:
     cautious: FloatArray
 
 
-def default_offsets() -> OffsetBank:
+def default_bias_models() -> BiasModels:
     """Half of the prior for the spike; τ² from a thousandth to 1, lasting or not."""
     rows = [(0.0, 2e4, 0.5)]
     for tau, much in ((1e-3, 0.15), (1e-2, 0.15), (1e-1, 0.15), (1.0, 0.05)):
         rows += [(tau, 2e4, 0.5 * much), (tau, 250.0, 0.5 * much)]
     tau, life, prior = np.array(rows).T
     cautious = prior.copy()
-    cautious[0] *= _FAITH
-    return OffsetBank(tau, life, prior / prior.sum(), cautious / cautious.sum())
+    cautious[0] *= CAUTION
+    return BiasModels(tau, life, prior / prior.sum(), cautious / cautious.sum())
 
 
 @dataclass(slots=True)
-class OffsetState:
+class BiasState:
     """What is known of the offsets; models × cells unless said otherwise.
 
     Attributes:
@@ -76,10 +76,10 @@ class OffsetState:
     anew: FloatArray
     age: int = 0
 
-    def rate(self, believed: float = _ANEW) -> float:
+    def rate(self, believed: float = BIAS_RESTART) -> float:
         """The chance per slot that a cell's offset starts anew, from what was believed and what was seen."""
         seen, slots = float(self.anew[0]), float(self.anew[1])
-        return (believed * _ANEW_SLOTS + seen) / (_ANEW_SLOTS + slots)
+        return (believed * BIAS_RESTART_SLOTS + seen) / (BIAS_RESTART_SLOTS + slots)
 
     @property
     def spread(self) -> float:
@@ -115,34 +115,34 @@ def _believed(prior: bytes, evidence: bytes) -> FloatArray:
     """Bayes' rule; asked for many times between two lessons."""
     before, logarithms = np.frombuffer(prior), np.frombuffer(evidence)
     found = before * np.exp(logarithms - logarithms.max())
-    weights: FloatArray = (1.0 - _MIX) * found / found.sum() + _MIX * before
+    weights: FloatArray = (1.0 - BIAS_MODEL_MIX) * found / found.sum() + BIAS_MODEL_MIX * before
     weights.setflags(write=False)
     return weights
 
 
-class Offsets:
-    """The arithmetic of the bank: pure functions of an `OffsetState`, which they change in place."""
+class ClassBias:
+    """The arithmetic of the bank: pure functions of an `BiasState`, which they change in place."""
 
-    def __init__(self, bank: OffsetBank | None = None) -> None:
-        self.bank = bank or default_offsets()
+    def __init__(self, bank: BiasModels | None = None) -> None:
+        self.bank = bank or default_bias_models()
 
-    def start(self, cells: int) -> OffsetState:
+    def start(self, cells: int) -> BiasState:
         """Nothing known, no weights yet."""
         shape = len(self.bank.tau), cells
-        return OffsetState(np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.zeros(0), np.zeros(2))
+        return BiasState(np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.zeros(0), np.zeros(2))
 
-    def weights(self, state: OffsetState, *, cautious: bool = False) -> FloatArray:
+    def weights(self, state: BiasState, *, cautious: bool = False) -> FloatArray:
         """How much each model is believed."""
         prior = self.bank.cautious if cautious else self.bank.prior
         return _believed(prior.tobytes(), state.evidence.tobytes())
 
-    def stationary(self, state: OffsetState, scale: FloatArray) -> FloatArray:
+    def stationary(self, state: BiasState, scale: FloatArray) -> FloatArray:
         """Variances before anything was learnt: CV²·(τ² + 1/s), as chance alone gives 1/s; none for the spike."""
         variance: FloatArray = state.spread * (self.bank.tau[:, None] + 1.0 / np.maximum(scale, 1.0))
         variance[0] = 0.0
         return variance
 
-    def now(self, state: OffsetState, scale: FloatArray) -> Moments:
+    def now(self, state: BiasState, scale: FloatArray) -> Moments:
         """Mean and variance of every model: what was learnt fades as slots pass."""
         if not state.age:
             return Moments(state.mean, state.variance)
@@ -150,18 +150,18 @@ class Offsets:
         stationary = self.stationary(state, scale)
         return Moments(state.mean * keep, stationary + (state.variance - stationary) * keep * keep)
 
-    def belief(self, state: OffsetState, scale: FloatArray) -> Moments:
+    def belief(self, state: BiasState, scale: FloatArray) -> Moments:
         """β over all models: the mean as believed, the variance around it with caution."""
         mean, variance = self.now(state, scale)
         average = self.weights(state) @ mean
         return Moments(average, self.weights(state, cautious=True) @ (variance + (mean - average) ** 2))
 
-    def most(self, state: OffsetState, scale: FloatArray) -> FloatArray:
+    def most(self, state: BiasState, scale: FloatArray) -> FloatArray:
         """The variance per cell of what main sums are off by if nothing was learnt, in counts."""
         unknown: FloatArray = self.weights(state, cautious=True) @ self.stationary(state, scale) * scale**2
         return unknown
 
-    def reweigh(self, state: OffsetState, lean: FloatArray, scale: FloatArray) -> Moments:
+    def reweigh(self, state: BiasState, lean: FloatArray, scale: FloatArray) -> Moments:
         """Other weights: what they share with the old ones is kept, the rest is as unknown as at the start.
 
         Returns:
@@ -177,7 +177,7 @@ class Offsets:
         less, weights = 1.0 - common, self.weights(state)
         return Moments(less * (weights @ mean), weights @ (less * less * variance + added))
 
-    def learn(self, state: OffsetState, contrast: Contrast, scale: FloatArray, slots: int) -> None:
+    def learn(self, state: BiasState, contrast: Contrast, scale: FloatArray, slots: int) -> None:
         """Bayes' rule for every model: offsets lasted, or started anew in the slots since the last anchor."""
         reach = contrast.reach
         mean, variance = self.now(state, scale)
@@ -199,20 +199,20 @@ class Offsets:
         variance[1:] = (1.0 - share) * variance[1:] + share * fresh + share * (1.0 - share) * gap * gap
         mean[1:] += share * gap
         density[1:] = both
-        state.mean, state.variance, state.age = np.clip(mean, *_BOUNDS), variance, 0
-        fade = np.exp(-slots / _MEMORY)
+        state.mean, state.variance, state.age = np.clip(mean, *BIAS_BOUNDS), variance, 0
+        fade = np.exp(-slots / BIAS_MEMORY)
         state.evidence = fade * state.evidence + density.sum(axis=1)
         state.evidence -= state.evidence.max()
         restarted = self.weights(state)[1:] @ share
         state.anew = state.anew * fade + [float(restarted.mean()), slots]
 
-    def jump(self, state: OffsetState, moved: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
+    def jump(self, state: BiasState, moved: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
         """A count moved by more than was expected: whoever came or went may be another mix than those who stayed.
 
         Returns:
             What it may have added to the squared offset, in counts, per cell.
         """
-        beyond = np.maximum(moved * moved - _JUMP * expected, 0.0)
+        beyond = np.maximum(moved * moved - BIAS_JUMP * expected, 0.0)
         if not beyond.any():
             return beyond
         stationary = self.stationary(state, scale)
@@ -223,7 +223,7 @@ class Offsets:
         return result
 
     def expected_errors(
-        self, state: OffsetState, scale: FloatArray, spread: FloatArray, every: FloatArray, noise: FloatArray
+        self, state: BiasState, scale: FloatArray, spread: FloatArray, every: FloatArray, noise: FloatArray
     ) -> FloatArray:
         """What offsets will cost per cell on average over the horizon, with an anchor every so many slots.
 
@@ -253,7 +253,9 @@ class Offsets:
         settled = 0.5 * (before + before * n / (before + n))
         passing = k * n / HORIZON * np.log1p(HORIZON * now / (k * n))  # until it is settled
         # an offset that starts anew is off until an anchor shows it, and then learnt from noise as before
-        settled = settled + state.rate(_WARY) * k * (prior + n * np.log1p(n / np.maximum(settled, 1e-9 * n)))
+        settled = settled + state.rate(BIAS_RESTART_PLANNED) * k * (
+            prior + n * np.log1p(n / np.maximum(settled, 1e-9 * n))
+        )
         errors = np.where(some, np.minimum(errors, np.maximum(settled, passing)), errors)
         errors[:, 0] = spread * mean  # the spike: chance
         total: FloatArray = errors @ self.weights(state, cautious=True)

@@ -1,7 +1,6 @@
-"""What is published from measurements: the last one, or a filter's estimate (spec 11.3 to 11.5).
+"""A filter's estimate from measurements: Kalman filters per cell, averaged by how well they predict (spec 11.3 to 11.5).
 
-`Hold` repeats the last measurement. `Filter` averages Kalman filters per cell by how well they predict. Pure
-post-processing: the state is a function of past measurements and public settings. Evidence is pooled over cells where
+Pure post-processing: the state is a function of past measurements and public settings. Evidence is pooled over cells where
 single cells say too little: which models fit, what empty cells hold, how far the stated errors are off.
 """
 
@@ -14,50 +13,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import FloatArray, any_true, packed, unpacked
-from wevent.core.bank import Bank, default_bank
-from wevent.core.likelihood import corrected_variance, laplace_on_gaussian
-from wevent.core.mechanism import Estimate, Measurement, NoiseError
-from wevent.core.outlook import FilterOutlook
-from wevent.core.seasons import SeasonState
-
-SMALLEST = 0.05  # no scale below this: a cell is never known to be still
-_BLOCK = 512  # cells that are corrected together
-_ROUNDS = 30
-_SWITCH = 0.01  # chance per release that a cell follows another model from now on
-_POOL = 0.03  # how quickly pooled evidence is renewed, per release
-_PRIOR_CELLS = 2.0  # the bank's prior counts like this many cells
-_JUMP = 1e-3  # chance per slot that a cell starts anew anywhere: how a cell that appears from nothing is seen
-_MEMORY = 2000.0  # slots after which seen jumps are forgotten
-_SURPRISE = 25.0  # squared standard deviations beyond which a residual counts as a jump
-
-
-class Hold:
-    """Repeat the last measurement until there is a new one; zeros before the first (paper, Algorithm 2, line 9)."""
-
-    def start(self, cells: int, slot: int = 1) -> Estimate:
-        """Zeros, with no error to state."""
-        return Estimate(_frozen(np.zeros(cells)), None, None)
-
-    def advance(self, state: Estimate, measurement: Measurement | None) -> tuple[Estimate, Estimate]:
-        """The new measurement as it is, or the old estimate."""
-        if measurement is None:
-            return state, state
-        error = measurement.error
-        spread = _frozen(np.full(len(measurement.values), error.variance**0.5))
-        estimate = Estimate(_frozen(measurement.values.astype(np.float64)), spread, error)
-        return estimate, estimate
-
-    def dump(self, state: Estimate) -> Any:
-        """Values and the law of their noise."""
-        return [state.values.tolist(), None if state.error is None else list(state.error)]
-
-    def load(self, dumped: Any) -> Estimate:
-        """The counterpart of `dump`."""
-        values, error = dumped
-        if error is None:
-            return self.start(len(values))
-        return self.advance(self.start(len(values)), Measurement(np.array(values, dtype=float), NoiseError(*error)))[1]
+from wevent.core.arrays import FloatArray, any_true, frozen_view, packed, unpacked
+from wevent.core.mechanism import ErrorModel, Estimate, Measurement
+from wevent.core.pft.constants import (
+    CELL_RESTART,
+    CELLS_AT_ONCE,
+    EM_ROUNDS,
+    MODEL_SWITCH,
+    POOL_PACE,
+    PRIOR_CELLS,
+    SMALLEST_SCALE,
+    SURPRISE,
+    SURPRISE_MEMORY,
+)
+from wevent.core.pft.expected_errors import FilterForecast
+from wevent.core.pft.likelihood import corrected_variance, laplace_on_gaussian
+from wevent.core.pft.models import ModelGrid, SeasonalState, default_models
 
 
 @dataclass(slots=True)
@@ -100,13 +71,13 @@ class FilterState:
     calibration: FloatArray
     jumps: FloatArray
     null_mean: float = 0.0
-    null_variance: float = SMALLEST
+    null_variance: float = SMALLEST_SCALE
     inflation: float = 1.0
     gain: float = 1.0
     users: int = 0
     releases: int = 0
     gap: int = 0
-    season: SeasonState | None = None
+    season: SeasonalState | None = None
 
 
 _NAMES = tuple(field.name for field in fields(FilterState))
@@ -117,20 +88,20 @@ _values = attrgetter(*_NAMES)
 def scale_of(level: FloatArray, users: int) -> FloatArray:
     """s = x(1 − x/n): the variance of a count of independent users."""
     inside = np.minimum(np.maximum(level, 0.0), float(users))
-    return np.maximum(inside * (1.0 - inside / max(users, 1)), SMALLEST)
+    return np.maximum(inside * (1.0 - inside / max(users, 1)), SMALLEST_SCALE)
 
 
 def copied(state: FilterState, *, deep: bool = True) -> FilterState:
     """A state of its own; arrays are copied only where they will change."""
     values: tuple[Any, ...] = _values(state)
     if deep:
-        values = tuple([value.copy() if isinstance(value, (np.ndarray, SeasonState)) else value for value in values])
+        values = tuple([value.copy() if isinstance(value, (np.ndarray, SeasonalState)) else value for value in values])
     return FilterState(*values)
 
 
 def blocks(cells: int) -> list[slice]:
     """Few enough cells at a time that what is computed for all their models stays in the processor's cache."""
-    return [slice(first, min(first + _BLOCK, cells)) for first in range(0, cells, _BLOCK)]
+    return [slice(first, min(first + CELLS_AT_ONCE, cells)) for first in range(0, cells, CELLS_AT_ONCE)]
 
 
 def part_of(state: FilterState, block: slice) -> FilterState:
@@ -138,13 +109,13 @@ def part_of(state: FilterState, block: slice) -> FilterState:
     if block.stop - block.start == len(state.slow):
         return state
     values: list[Any] = [
-        value[..., block] if isinstance(value, (np.ndarray, SeasonState)) and name not in _POOLED else value
+        value[..., block] if isinstance(value, (np.ndarray, SeasonalState)) and name not in _POOLED else value
         for name, value in zip(_NAMES, _values(state), strict=True)
     ]
     return FilterState(*values)
 
 
-class FirstLook(NamedTuple):
+class InitialEstimate(NamedTuple):
     """Level, its variance, and the probability that the cell is empty, per cell."""
 
     level: FloatArray
@@ -152,7 +123,7 @@ class FirstLook(NamedTuple):
     null: FloatArray
 
 
-def first_look(measurement: Measurement) -> FirstLook:
+def initial_estimate(measurement: Measurement) -> InitialEstimate:
     """Levels from a mixture of zero and half-normals of doubling widths, whose weights are fitted to all cells by EM."""
     values, noise = measurement.values, measurement.error.variance
     deviation, scale = noise**0.5, (noise / 2.0) ** 0.5
@@ -168,7 +139,7 @@ def first_look(measurement: Measurement) -> FirstLook:
     start[0] = 2.0
     start /= start.sum()
     weights = start
-    for _ in range(_ROUNDS):
+    for _ in range(EM_ROUNDS):
         membership = weights[:, None] * density
         membership /= membership.sum(axis=0)
         weights = (membership.sum(axis=1) + start) / (len(values) + 1)
@@ -178,7 +149,7 @@ def first_look(measurement: Measurement) -> FirstLook:
     spread = corrected_variance(prior_variance, information, 0.0, scale)[1:]
     level = (present * mean).sum(axis=0)
     variance = (present * (spread + (mean - level) ** 2)).sum(axis=0)  # around the level: nothing cancels
-    return FirstLook(np.maximum(level, 0.0), variance, np.clip(membership[0], 1e-6, 1.0 - 1e-6))
+    return InitialEstimate(np.maximum(level, 0.0), variance, np.clip(membership[0], 1e-6, 1.0 - 1e-6))
 
 
 def learn_null(state: FilterState, measurement: Measurement, pace: float) -> None:
@@ -203,15 +174,15 @@ def learn_null(state: FilterState, measurement: Measurement, pace: float) -> Non
     total, weight, squares, square_weight = state.null_sums.tolist()
     mean = max(0.0, (total - weight**0.5) / max(weight, 1e-300))  # shrunk by one standard error
     state.null_mean = min(mean, 0.25 * noise**0.5)  # never more than the noise hides
-    spread = max(SMALLEST, mean, squares / max(square_weight, 1e-300))
-    state.null_variance = max(SMALLEST, min(spread, 25.0 * max(state.null_mean, SMALLEST), 0.25 * noise))
+    spread = max(SMALLEST_SCALE, mean, squares / max(square_weight, 1e-300))
+    state.null_variance = max(SMALLEST_SCALE, min(spread, 25.0 * max(state.null_mean, SMALLEST_SCALE), 0.25 * noise))
 
 
 class Filter:
     """Track every cell with the bank; publish the model average, clipped to [0, n], with an honest error."""
 
-    def __init__(self, bank: Bank | None = None) -> None:
-        self.bank = bank or default_bank()
+    def __init__(self, bank: ModelGrid | None = None) -> None:
+        self.bank = bank or default_models()
         self._walk, self._flicker = self.bank.walk[:, None], self.bank.flicker[:, None]
         trend = np.zeros(len(self.bank.walk), dtype=np.bool_)
         trend[self.bank.trends] = True
@@ -229,7 +200,7 @@ class Filter:
             slope_variance=np.zeros((trends, cells)),
             weights=np.repeat(self.bank.prior[:, None], cells, axis=1),
             pooled=self.bank.prior.copy(),
-            scale=np.full(cells, SMALLEST),
+            scale=np.full(cells, SMALLEST_SCALE),
             slow=np.zeros(cells),
             composition=np.zeros(cells),
             path=np.zeros((6, cells)),
@@ -256,7 +227,7 @@ class Filter:
         state.gap += 1
         if measurement is None:
             if not state.releases:
-                return state, Estimate(_frozen(np.zeros_like(state.slow)), None, None)
+                return state, Estimate(frozen_view(np.zeros_like(state.slow)), None, None)
             mean, variance = self.between(state)
             return state, _estimate(state, mean, variance)
         measurement = measurement._replace(values=measurement.values.astype(np.float64))  # −(−2^63) is no int64
@@ -269,11 +240,11 @@ class Filter:
         _check_finite(state)
         return state, estimate
 
-    def outlook(self, state: FilterState) -> FilterOutlook:
+    def outlook(self, state: FilterState) -> FilterForecast:
         """What is expected of the slots to come."""
         average = float(state.scale.sum()) / len(state.scale)
         reach = None if state.season is None else state.season.reach
-        return FilterOutlook(
+        return FilterForecast(
             state.releases, state.gain, average, state.scale, state.weights[:-1], state.jumps, self.bank, reach
         )
 
@@ -289,7 +260,7 @@ class Filter:
         season = values.pop("season", None)
         if (season is None) != (self.bank.seasons is None):
             raise ValueError("a state with seasonal models for a filter without, or the other way round")
-        return FilterState(**values, season=None if season is None else SeasonState.load(season))
+        return FilterState(**values, season=None if season is None else SeasonalState.load(season))
 
     def between(self, state: FilterState) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the model average `gap` slots after the release."""
@@ -304,7 +275,7 @@ class Filter:
 
     def _begin(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> Estimate:
         """The first release: levels by empirical Bayes over the cells."""
-        look = first_look(measurement)
+        look = initial_estimate(measurement)
         state.level[:], state.level_variance[:] = look.level, look.variance + doubt
         state.slope_variance[:] = (np.maximum(look.level, 1.0) / 100.0) ** 2  # a trend may double it in 100 slots
         if self.bank.seasons is not None and state.season is not None:
@@ -325,14 +296,14 @@ class Filter:
         cells = len(mean)
         noise, mixture = measurement.error.variance, state.composition + doubt
         squared = (measurement.values - _possible(mean, state.users)) ** 2
-        beyond = np.maximum(squared - _SURPRISE * (noise + mixture + variance), 0.0)
-        past, slots = (math.exp(-state.gap / _MEMORY) * state.jumps).tolist()
+        beyond = np.maximum(squared - SURPRISE * (noise + mixture + variance), 0.0)
+        past, slots = (math.exp(-state.gap / SURPRISE_MEMORY) * state.jumps).tolist()
         state.jumps = np.array([past + float(beyond.sum()) / cells, slots + state.gap])
         predicted = float(variance.sum())
         weight = 1.0 / (noise + predicted / cells) ** 2
         chance = weight * float((5.0 * noise**2 + 2.0 * variance**2).sum())  # a squared Laplace draw varies by 5·noise²
         seen = [float((squared - noise - mixture).sum()), predicted, chance]
-        state.calibration = state.calibration * (1.0 - _POOL) + weight * np.array(seen)
+        state.calibration = state.calibration * (1.0 - POOL_PACE) + weight * np.array(seen)
         observed, predicted, chance = state.calibration.tolist()
         likely = observed / max(predicted, 1e-300)
         cautious = (observed + chance**0.5) / max(predicted, 1e-300)
@@ -343,7 +314,7 @@ class Filter:
         """Predict all models over the gap, weigh them by their likelihood, correct them; a block of cells at a time."""
         cells = len(state.slow)
         mixture = measurement.composition * state.scale + doubt
-        common = (_PRIOR_CELLS * self.bank.prior + cells * state.pooled) / (_PRIOR_CELLS + cells)
+        common = (PRIOR_CELLS * self.bank.prior + cells * state.pooled) / (PRIOR_CELLS + cells)
         whole = float(state.scale.sum())
         mean, spread, gain = np.empty((3, cells))
         for block in blocks(cells):
@@ -351,7 +322,7 @@ class Filter:
             target, variance, gain[block] = self._correct(part, measurement, mixture[block], block, common)
             mean[block], spread[block] = self._average(part, target, variance)
         state.gain += 0.1 * (float(gain.sum()) / whole - state.gain)
-        pace = max(_POOL, 1.0 / (state.releases + 2))
+        pace = max(POOL_PACE, 1.0 / (state.releases + 2))
         state.pooled += pace * (state.weights.sum(axis=1) / cells - state.pooled)
         return self._release(state, measurement, mean, spread)
 
@@ -443,7 +414,7 @@ class Filter:
         """
         log_density, target, target_variance = models
         anywhere = max(state.users, 10.0) + 5.0 * (noise / 2.0) ** 0.5
-        anew = math.log1p(-((1.0 - _JUMP) ** state.gap)) - math.log(anywhere)
+        anew = math.log1p(-((1.0 - CELL_RESTART) ** state.gap)) - math.log(anywhere)
         likely = log_density < anew + 7.0  # elsewhere a jump has less than a thousandth of the weight
         if not any_true(likely):
             return
@@ -481,7 +452,7 @@ class Filter:
         spread = _mixed(state.weights, _around(mean, target, variance))
         level = _mixed(weights, state.level) + empty * state.null_mean
         slope = _mixed(trending, state.slope)
-        state.slow += (_POOL if state.releases else 1.0) * (level - state.slow)
+        state.slow += (POOL_PACE if state.releases else 1.0) * (level - state.slow)
         state.scale[:] = scale_of(np.maximum(level, state.slow), state.users)
 
         # Between releases the average is a line and its variance a cubic in the slots since (`between`): the same
@@ -501,7 +472,7 @@ class Filter:
 
     def _release(self, state: FilterState, measurement: Measurement, mean: FloatArray, spread: FloatArray) -> Estimate:
         """What all cells teach about the null; then the estimate."""
-        learn_null(state, measurement, _POOL)
+        learn_null(state, measurement, POOL_PACE)
         empty = state.weights[-1]
         state.path[2] += empty * (state.null_variance + (state.null_mean - state.path[0]) ** 2)
         state.composition = (1.0 - empty) * measurement.composition * state.scale
@@ -516,8 +487,8 @@ def _weigh(state: FilterState, log_density: FloatArray, common: FloatArray) -> N
     """Model probabilities by Bayes' rule; a small part is drawn back to what fits all cells."""
     log_density -= log_density.max(axis=0)
     weights = state.weights
-    weights *= 1.0 - _SWITCH
-    weights += (_SWITCH * common)[:, None]
+    weights *= 1.0 - MODEL_SWITCH
+    weights += (MODEL_SWITCH * common)[:, None]
     weights *= np.exp(log_density, out=log_density)
     weights /= weights.sum(axis=0)
 
@@ -549,15 +520,10 @@ def _check_finite(state: FilterState) -> None:
 def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Estimate:
     stated = state.inflation * variance + (state.composition + 1e-12)
     typical = float(np.add.reduce(stated)) / len(stated)
-    law = NoiseError("estimate", typical**0.5, typical)
-    return Estimate(_frozen(_possible(mean, state.users)), _frozen(np.sqrt(stated)), law)
+    law = ErrorModel("estimate", typical**0.5, typical)
+    return Estimate(frozen_view(_possible(mean, state.users)), frozen_view(np.sqrt(stated)), law)
 
 
 def _possible(mean: FloatArray, users: int) -> FloatArray:
     """What a count can be: a cell holds each of n users at most once, in however many cells they may be."""
     return np.minimum(np.maximum(mean, 0.0), float(users) if users else np.inf)
-
-
-def _frozen(values: FloatArray) -> FloatArray:
-    values.setflags(write=False)
-    return values

@@ -1,9 +1,14 @@
-"""What comes back every day: models whose level swings with a public cycle, for the bank of a filter (spec 11.9).
+"""The models a filter averages over: how fast may a cell change, and what comes back every day (spec 11.2, 11.6 and 11.9)?
 
-A seasonal model's level moves, beside its walk, as φ(t)·a does: cosines and sines of the cycle and of its harmonics, with
-coefficients a that are learnt with the level, per cell and model. Their size is believed to be a part of the cell's reach
-r, the largest level seen: τ_n·r for harmonic n. On days of another kind, which a public calendar names, other coefficients
-are added. Pure post-processing: φ is a function of the slot's number and of settings.
+Everything is relative to a cell's scale s = x(1 − x/n), the variance of a count of independent users: a model is the same
+for a cell of ten users and one of ten thousand. Level models walk with variance q·s per slot; trend models have a slope
+that walks; v·s is an extra variance that is new in every slot (users who come and go). One more model, the null, says that
+the cell holds nothing the noise would show.
+
+The level of a seasonal model moves, beside its walk, as φ(t)·a does: cosines and sines of the cycle and of its harmonics,
+with coefficients a that are learnt with the level, per cell and model. Their size is believed to be a part of the cell's
+reach r, the largest level seen: τ_n·r for harmonic n. On days of another kind, which a public calendar names, other
+coefficients are added. Pure post-processing: φ is a function of the slot's number and of settings.
 """
 
 from __future__ import annotations
@@ -15,21 +20,20 @@ from typing import Any
 import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray, packed, unpacked
-
-_HARMONICS = 6
-_SIZE = 0.3  # τ of the cycle itself, relative to the reach; of harmonic n an n-th of it
-_OTHER_SIZE = 0.7  # of these, what other days differ by
-_OTHER_LEVEL = 0.15  # τ of what other days are higher or lower by as a whole
-_LEAST = 0.5  # no reach below this
-_MODELS = (  # walk, flicker, and what coefficients drift by in a cycle, relative to τ²r²
-    (1e-5, 1.0, 1e-4),  # every day is like the last
-    (1e-5, 1.0, 1e-2),  # days change
-    (1e-1, 1.0, 1e-3),  # and so does the level
+from wevent.core.pft.constants import (
+    HARMONICS,
+    MEMORYLESS_PRIOR,
+    SEASONAL_MODELS,
+    SEASONAL_PRIOR,
+    SMALLEST_REACH,
+    SPECIAL_LEVEL,
+    SPECIAL_SWING,
+    SWING,
 )
 
 
 @dataclass(slots=True)
-class SeasonState:
+class SeasonalState:
     """What a filter knows of the swings of its seasonal models; models × coefficients × cells unless said otherwise.
 
     Attributes:
@@ -50,13 +54,13 @@ class SeasonState:
     reach: FloatArray
     released: int
 
-    def copy(self) -> SeasonState:
+    def copy(self) -> SeasonalState:
         """A state of its own."""
-        return SeasonState(**{name: getattr(self, name).copy() for name in _ARRAYS}, released=self.released)
+        return SeasonalState(**{name: getattr(self, name).copy() for name in _ARRAYS}, released=self.released)
 
-    def __getitem__(self, block: Any) -> SeasonState:
+    def __getitem__(self, block: Any) -> SeasonalState:
         """The state of a block of cells; it shares its arrays with the whole."""
-        return SeasonState(**{name: getattr(self, name)[block] for name in _ARRAYS}, released=self.released)
+        return SeasonalState(**{name: getattr(self, name)[block] for name in _ARRAYS}, released=self.released)
 
     def dump(self) -> dict[str, Any]:
         """Arrays as shape and bytes, covariances by the half of them that says all."""
@@ -66,7 +70,7 @@ class SeasonState:
         return {"released": self.released, **{name: packed(value) for name, value in arrays.items()}}
 
     @classmethod
-    def load(cls, dumped: dict[str, Any]) -> SeasonState:
+    def load(cls, dumped: dict[str, Any]) -> SeasonalState:
         """The counterpart of `dump`."""
         arrays = {name: unpacked(dumped[name]) for name in _ARRAYS}
         terms = arrays["mean"].shape[1]
@@ -75,7 +79,7 @@ class SeasonState:
         return cls(**arrays, released=dumped["released"])
 
 
-_ARRAYS = tuple(field.name for field in fields(SeasonState) if field.name != "released")
+_ARRAYS = tuple(field.name for field in fields(SeasonalState) if field.name != "released")
 
 
 def _mirrored(half: FloatArray, terms: int) -> FloatArray:
@@ -88,8 +92,8 @@ def _mirrored(half: FloatArray, terms: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Seasons:
-    """The models' swings, and the arithmetic of them: functions of a `SeasonState`, which they change in place.
+class SeasonalModels:
+    """The models' swings, and the arithmetic of them: functions of a `SeasonalState`, which they change in place.
 
     Attributes:
         cycles: slots of each cycle.
@@ -118,29 +122,29 @@ class Seasons:
         other = float(self.calendar.searchsorted(slot, side="right") % 2)
         return np.concatenate([turn, other * turn, [other]])
 
-    def start(self, cells: int, slot: int = 1) -> SeasonState:
+    def start(self, cells: int, slot: int = 1) -> SeasonalState:
         """Nothing known before this slot."""
         models, terms = len(self.drift), len(self.size)
-        return SeasonState(
+        return SeasonalState(
             mean=np.zeros((models, terms, cells)),
             cross=np.zeros((models, terms, cells)),
             variance=np.zeros((models, terms, terms, cells)),
             path=np.zeros((3, terms, cells)),
             path_variance=np.zeros((terms, terms, cells)),
-            reach=np.full(cells, _LEAST),
+            reach=np.full(cells, SMALLEST_REACH),
             released=slot - 1,
         )
 
-    def begin(self, state: SeasonState, level: FloatArray) -> None:
+    def begin(self, state: SeasonalState, level: FloatArray) -> None:
         """The first release: any swing of the size that is believed."""
-        np.maximum(level, _LEAST, out=state.reach)
+        np.maximum(level, SMALLEST_REACH, out=state.reach)
         state.variance[:] = np.diag(self.size**2)[:, :, None] * state.reach**2
 
-    def turn(self, state: SeasonState, gap: int) -> FloatArray:
+    def turn(self, state: SeasonalState, gap: int) -> FloatArray:
         """Δ = φ(t) − φ(t − h), from the last release on."""
         return self.basis(state.released + gap) - self.basis(state.released)
 
-    def predict(self, state: SeasonState, gap: int, level: FloatArray, level_variance: FloatArray) -> None:
+    def predict(self, state: SeasonalState, gap: int, level: FloatArray, level_variance: FloatArray) -> None:
         """Coefficients drift; levels swing by Δ·a, and what is not known of a becomes doubt about them.
 
         A += δ(h/C)τ²r²; x += Δ·a; P += 2Δ·c + ΔᵀAΔ; c += AΔ.
@@ -154,7 +158,7 @@ class Seasons:
         np.maximum(level_variance, 0.0, out=level_variance)  # rounding alone could make it less
         state.cross += moved
 
-    def correct(self, state: SeasonState, score: FloatArray, information: FloatArray, kept: FloatArray) -> None:
+    def correct(self, state: SeasonalState, score: FloatArray, information: FloatArray, kept: FloatArray) -> None:
         """What corrects a level corrects coefficients by their covariance with it: a += cg, A −= ccᵀG, c ·= 1 − PG."""
         cross, variance, terms = state.cross, state.variance, np.arange(len(self.size))
         least = variance[:, terms, terms] * kept[:, None]  # in exact arithmetic no variance falls below this
@@ -166,7 +170,7 @@ class Seasons:
         cross *= kept[:, None]
 
     def average(
-        self, state: SeasonState, weights: FloatArray, levels: FloatArray, level: FloatArray, slope: FloatArray
+        self, state: SeasonalState, weights: FloatArray, levels: FloatArray, level: FloatArray, slope: FloatArray
     ) -> None:
         """Moments of the mixture of all models, of which the others do not swing; and the reach of what was seen.
 
@@ -193,7 +197,7 @@ class Seasons:
             state.variance *= growth * growth
             state.reach[:] = higher
 
-    def between(self, state: SeasonState, gap: int) -> tuple[FloatArray, FloatArray]:
+    def between(self, state: SeasonalState, gap: int) -> tuple[FloatArray, FloatArray]:
         """What the cycle adds to mean and variance of the average of all models, `gap` slots after the release."""
         turn = self.turn(state, gap)
         mean, with_level, with_slope = np.einsum("pdc,d->pc", state.path, turn)
@@ -227,10 +231,10 @@ class Seasons:
 
 def harmonics(cycle: float) -> tuple[int, ...]:
     """n = 1, 2, … of a cycle, as far as slots can show them: n/C below a half."""
-    return tuple(n for n in range(1, _HARMONICS + 1) if 2 * n < cycle)
+    return tuple(n for n in range(1, HARMONICS + 1) if 2 * n < cycle)
 
 
-def seasons_of(cycles: Sequence[float], calendar: Sequence[int] = ()) -> Seasons:
+def seasonal_models(cycles: Sequence[float], calendar: Sequence[int] = ()) -> SeasonalModels:
     """Cycles of so many slots, each with its harmonics; one that two of them share counts once.
 
     Args:
@@ -239,10 +243,81 @@ def seasons_of(cycles: Sequence[float], calendar: Sequence[int] = ()) -> Seasons
     """
     found = {n / cycle: (n, cycle) for cycle in reversed(cycles) for n in harmonics(cycle)}
     number, cycle = np.array(list(found.values()), dtype=np.float64).T
-    size, pace = np.tile(_SIZE / number, 2), np.tile(1.0 / cycle, 2)
-    walk, flicker, drift = np.array(_MODELS).T
+    size, pace = np.tile(SWING / number, 2), np.tile(1.0 / cycle, 2)
+    walk, flicker, drift = np.array(SEASONAL_MODELS).T
     changes = None
     if calendar:
-        size, pace = np.concatenate([size, _OTHER_SIZE * size, [_OTHER_LEVEL]]), np.concatenate([pace, pace, pace[:1]])
+        size, pace = (
+            np.concatenate([size, SPECIAL_SWING * size, [SPECIAL_LEVEL]]),
+            np.concatenate([pace, pace, pace[:1]]),
+        )
         changes = np.array(calendar, dtype=np.int64)
-    return Seasons(tuple(cycles), np.array(list(found)), size, pace, walk, flicker, drift, changes)
+    return SeasonalModels(tuple(cycles), np.array(list(found)), size, pace, walk, flicker, drift, changes)
+
+
+@dataclass(frozen=True)
+class ModelGrid:
+    """Model grid: level models first, then trend models, then seasonal ones.
+
+    Attributes:
+        walk: q per model.
+        flicker: v per model.
+        levels: how many of them are level models.
+        prior: prior weight per model, the null's last.
+        seasons: how the last models swing with a public cycle; None: there are no such.
+    """
+
+    walk: FloatArray
+    flicker: FloatArray
+    levels: int
+    prior: FloatArray
+    seasons: SeasonalModels | None = None
+
+    @property
+    def trends(self) -> slice:
+        """Where the trend models are."""
+        return slice(self.levels, self.seasonal.start)
+
+    @property
+    def seasonal(self) -> slice:
+        """Where the seasonal models are."""
+        models = len(self.walk)
+        return slice(models if self.seasons is None else models - len(self.seasons.drift), models)
+
+
+def default_models() -> ModelGrid:
+    """Walks from 1e-7 to 1e3 of the scale; the faster beyond 1, the rarer; trends at a half."""
+    level = [
+        (10.0**exponent, flicker, min(1.0, 10.0**-exponent) * (2.0 / flicker if flicker else 1.0))
+        for exponent in range(-4, 4)
+        for flicker in (0.0, 1.0, 8.0)
+        if exponent < 1 or flicker == 1.0
+    ]
+    level += [(1e-7, flicker, 1.0 + flicker) for flicker in (0.0, 1.0)]
+    # A stream without memory tells soon; believed any earlier, these would shorten others' periods.
+    level += [(walk, flicker, MEMORYLESS_PRIOR) for walk in (1e-7, 1e-3) for flicker in (64.0, 512.0)]
+    trend = [
+        (10.0**exponent, flicker, 0.5 if exponent < -2 else 0.1) for exponent in range(-6, -1) for flicker in (0.0, 1.0)
+    ]
+    walk, flicker, weight = np.array(level + trend).T
+    prior = np.append(0.7 * weight / weight.sum(), 0.3)
+    return ModelGrid(walk, flicker, len(level), prior)
+
+
+def models_with_seasons(cycles: Sequence[float], calendar: Sequence[int] = ()) -> ModelGrid:
+    """The default bank, and seasonal models that have a tenth of what is not the null's; without cycles the default one.
+
+    Args:
+        cycles, calendar: as of `seasonal_models`.
+    """
+    bank = default_models()
+    if not cycles:
+        return bank
+    seasons = seasonal_models(cycles, calendar)
+    models = len(seasons.drift)
+    held = bank.prior[:-1]
+    prior = np.concatenate(
+        [(1.0 - SEASONAL_PRIOR) * held, np.full(models, SEASONAL_PRIOR * held.sum() / models), bank.prior[-1:]]
+    )
+    walk, flicker = np.append(bank.walk, seasons.walk), np.append(bank.flicker, seasons.flicker)
+    return ModelGrid(walk, flicker, bank.levels, prior, seasons)

@@ -1,20 +1,164 @@
-"""Which options a mechanism takes: checked before anything is built."""
+"""The built-in mechanisms, one row each (spec 8 and 9), and the options that a mechanism takes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from wevent.core.budget import NANO
-from wevent.core.estimators import TwoSums, Weighting
+from wevent.core.estimators import CalibratedSum, RandomizedResponse, Sampling, Weighting
 from wevent.core.limits import MAX_CELLS, MAX_SCALE
-from wevent.core.mechanism import Estimator, Mechanism
+from wevent.core.mechanism import Estimator, Mechanism, Policy, Smoother
+from wevent.core.options import EstimatorName, Options, SmoothingName, check_value, option_values
 from wevent.core.permit import WEIGHT_BITS
+from wevent.core.pft.adaptive_period import AdaptivePeriod
+from wevent.core.pft.calibrated_filter import CalibratedFilter
+from wevent.core.pft.filter import Filter
+from wevent.core.pft.models import ModelGrid, models_with_seasons
+from wevent.core.pft.schedules import CalibrationPolicy
+from wevent.core.policies import Absorption, Distribution, Sample, Shared, Uniform
+from wevent.core.postprocess import LastValue
 from wevent.core.requirements import Requirement
-from wevent.core.settings import Options, check_value, option_values
 from wevent.errors import InvalidCells, InvalidOption
+
+PolicyMaker = Callable[[tuple[Requirement, ...], Options], Policy]
+
+
+def _own(policy: Callable[[], Policy]) -> PolicyMaker:
+    """Every class spends its own budget."""
+    return lambda declared, options: policy()
+
+
+def _shared(policy: Callable[[], Policy]) -> PolicyMaker:
+    """One budget, the strictest, for all declared classes."""
+    return lambda declared, options: Shared(policy(), declared)
+
+
+def _estimator(default: EstimatorName) -> Callable[[Options], Estimator]:
+    """The estimator of the options, or this one."""
+    return lambda options: Weighting() if (options.estimator or default) == "weighting" else Sampling()
+
+
+def _bank(options: Options) -> ModelGrid:
+    return models_with_seasons(options.seasonality, options.special_days)
+
+
+def _smoother(default: SmoothingName) -> Callable[[Options], Smoother]:
+    """The smoother of the options, or this one."""
+    return lambda options: Filter(_bank(options)) if (options.smoothing or default) == "filter" else LastValue()
+
+
+_sampling, _hold = _estimator("sampling"), _smoother("hold")
+
+
+def _tracking(declared: tuple[Requirement, ...], options: Options) -> Policy:
+    if options.class_weights == "calibrated":
+        return CalibrationPolicy(CalibratedFilter(_bank(options)).outlook, sensitivity=options.sensitivity)
+    equal = options.class_weights == "equal"
+    return AdaptivePeriod(Filter(_bank(options)).outlook, unbiased=equal, sensitivity=options.sensitivity)
+
+
+def _one_or_two_sums(options: Options) -> Estimator:
+    return CalibratedSum() if options.class_weights == "calibrated" else Weighting()
+
+
+def _with_offsets_or_without(options: Options) -> Smoother:
+    return CalibratedFilter(_bank(options)) if options.class_weights == "calibrated" else Filter(_bank(options))
+
+
+def _randomized(options: Options) -> RandomizedResponse:
+    return RandomizedResponse()
+
+
+_ROWS = (
+    Mechanism(
+        "pft",
+        "personalised filtered tracking: leave nobody out, choose the period, filter what was measured",
+        _tracking,
+        _one_or_two_sums,
+        _with_offsets_or_without,
+        tracks=True,
+    ),
+    Mechanism(
+        "pbd",
+        "personalised budget distribution: publish on change, half of the remaining budget each time",
+        _own(Distribution),
+        _sampling,
+        _hold,
+        threshold="error",
+    ),
+    Mechanism(
+        "pba",
+        "personalised budget absorption: publish on change with the budget of skipped slots",
+        _own(Absorption),
+        _sampling,
+        _hold,
+        threshold="error",
+    ),
+    Mechanism(
+        "bd",
+        "budget distribution with the strictest requirement for all (Kellaris 2014)",
+        _shared(Distribution),
+        _sampling,
+        _hold,
+        threshold="scale",
+        shared_budget=True,
+    ),
+    Mechanism(
+        "ba",
+        "budget absorption with the strictest requirement for all (Kellaris 2014)",
+        _shared(Absorption),
+        _sampling,
+        _hold,
+        threshold="scale",
+        shared_budget=True,
+    ),
+    Mechanism(
+        "uniform",
+        "every slot, the strictest epsilon / window for all (Kellaris 2014)",
+        _shared(Uniform),
+        _sampling,
+        _hold,
+        shared_budget=True,
+    ),
+    Mechanism(
+        "pbu",
+        "every slot, each class with its own epsilon / window through the sampling mechanism",
+        _own(Uniform),
+        _sampling,
+        _hold,
+    ),
+    Mechanism(
+        "sample",
+        "once per window with the whole of the smallest epsilon, repeated in between (Kellaris 2014)",
+        _shared(Sample),
+        _sampling,
+        _hold,
+        shared_budget=True,
+    ),
+    Mechanism(
+        "lbu",
+        "local model: users randomize their reports with the strictest epsilon / window",
+        _shared(Uniform),
+        _randomized,
+        _hold,
+        shared_budget=True,
+        local=True,
+    ),
+    Mechanism(
+        "plbu",
+        "local model: users randomize their reports with their own epsilon / window",
+        _own(Uniform),
+        _randomized,
+        _hold,
+        local=True,
+    ),
+)
+
+BUILT_IN: Mapping[str, Mechanism] = MappingProxyType({row.name: row for row in _ROWS})
 
 
 def check_options(row: Mechanism, options: Options) -> None:
@@ -111,7 +255,7 @@ def check_reach(
         )
     else:
         share = max(requirement.share for requirement in declared)
-    unit = NANO << (WEIGHT_BITS if isinstance(estimator, (Weighting, TwoSums)) else 0)
+    unit = NANO << (WEIGHT_BITS if isinstance(estimator, (Weighting, CalibratedSum)) else 0)
     largest = share * int(MAX_SCALE) // (unit * (options.sensitivity // k))
     if k > largest:
         raise _refuse(

@@ -1,7 +1,8 @@
 """The options of a publisher, and the form in which options and settings are declared: a field made by `setting`.
 
 A publisher's state, the pinned configuration, the flags of commands and the privacy statement follow from the fields of
-`Options`. `wevent.core.suitability` lists the mechanisms that take an option; `wevent.settings` declares the other settings.
+`Options`. `wevent.core.builtin_mechanisms` lists the mechanisms that take an option; `wevent.settings` has all other
+settings.
 """
 
 from __future__ import annotations

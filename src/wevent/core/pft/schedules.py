@@ -17,14 +17,9 @@ import numpy as np
 
 from wevent.core.arrays import BoolArray, FloatArray, IntArray
 from wevent.core.budget import NANO
-from wevent.core.mechanism import Budgets, History, Idle, Split, is_mostly_new
-from wevent.core.outlook import AnchorOutlook
-from wevent.core.tracking import (
-    HYSTERESIS,
-    READY,
-    RECONSIDER,
-    SETTLED,
-    Tracking,
+from wevent.core.mechanism import History, NoOffer, PolicyInput, Split, is_mostly_new
+from wevent.core.pft.adaptive_period import (
+    AdaptivePeriod,
     periods,
     planned_windows,
     some_of,
@@ -32,23 +27,29 @@ from wevent.core.tracking import (
     sustainable,
     without_excess,
 )
-
-_ALARM = 0.25  # of an anchor's noise variance: a jump that may have moved offsets by more wants an anchor
-_ALIKE = 0.1  # errors that differ by less than this part, and …
-_NOTHING = 0.02  # … by this many squared counts per cell, are alike
-_PATIENCE = 3  # anchors alone may take this many times the period of main sums
-_LONG = 8  # slots: who releases so rarely reconsiders every time
+from wevent.core.pft.constants import (
+    ALARM,
+    ALIKE_COUNTS,
+    ALIKE_PART,
+    CALIBRATION_LEVELS,
+    CALIBRATION_MULTIPLES,
+    CALIBRATION_PATIENCE,
+    CALIBRATION_WINDOWS,
+    ENTRIES_AT_ONCE,
+    FREE_CALIBRATION,
+    HYSTERESIS,
+    LONG_PERIOD,
+    READY,
+    RECONSIDER,
+    SETTLED,
+)
+from wevent.core.pft.expected_errors import CalibrationForecast
 
 NEVER = 10**9  # slots between anchors where there are none
 ALWAYS = 0  # … where every release has one, as strong as can be
-_LEVELS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])  # of what the strictest class could give to anchors
-_MULTIPLES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])  # of the period
-_FREE = 0.02  # anchors that cost no more than this are taken for what they may teach
-_WINDOWS = 9  # windows tried as distances of anchors, from the shortest to the longest
-_ENTRIES = 1 << 18  # designs × windows that are looked at together
 
 
-class Design(NamedTuple):
+class Schedule(NamedTuple):
     """How to release: every so many slots, with an anchor every so many slots, of this level in nano-epsilons."""
 
     period: int
@@ -59,7 +60,7 @@ class Design(NamedTuple):
 class ExpectedCost(NamedTuple):
     """A design, the noise variance of a release, and the squared error that offsets are expected to leave per cell."""
 
-    design: Design
+    design: Schedule
     noise: float
     offset: float
 
@@ -82,13 +83,13 @@ class Rows(NamedTuple):
     squares: FloatArray
 
 
-def members_of(ledger: Budgets) -> BoolArray:
+def members_of(ledger: PolicyInput) -> BoolArray:
     """Return the rows that have members and plan; all of them if nobody is registered."""
     members = ledger.typical_sizes > 0
     return members if members.any() else np.ones_like(members)
 
 
-def shares_of(ledger: Budgets) -> FloatArray:
+def shares_of(ledger: PolicyInput) -> FloatArray:
     """Return each row's part of the users whose requirements plan."""
     sizes = ledger.typical_sizes if ledger.typical_sizes.any() else np.ones_like(ledger.typical_sizes)
     shares: FloatArray = sizes / sizes.sum()
@@ -100,19 +101,19 @@ def noise_of(budget: Any, sensitivity: int) -> Any:
     return 2.0 * (sensitivity * NANO / np.maximum(budget, 1.0)) ** 2
 
 
-def all_designs(
-    ledger: Budgets, outlook: AnchorOutlook, periods: IntArray, held: Design | None, sensitivity: int
+def all_schedules(
+    ledger: PolicyInput, outlook: CalibrationForecast, periods: IntArray, held: Schedule | None, sensitivity: int
 ) -> list[ExpectedCost]:
     """For every period, the best design with main sums and those with an anchor in every release."""
     rows = _rows(ledger)
     found = []
-    at_once = max(1, _ENTRIES // (len(_MULTIPLES) * len(_LEVELS) * len(rows.windows)))
+    at_once = max(1, ENTRIES_AT_ONCE // (len(CALIBRATION_MULTIPLES) * len(CALIBRATION_LEVELS) * len(rows.windows)))
     for first in range(0, len(periods), at_once):
         found += _cheapest(rows, outlook, periods[first : first + at_once], held, sensitivity)
     return found + _always(rows, outlook, periods, sensitivity)
 
 
-def _rows(ledger: Budgets) -> Rows:
+def _rows(ledger: PolicyInput) -> Rows:
     members = members_of(ledger)
     epsilons, shares = ledger.epsilons[members], shares_of(ledger)[members]
     windows, place = np.unique(ledger.windows[members], return_inverse=True)
@@ -141,7 +142,7 @@ class Priced(NamedTuple):
 
 
 def _cheapest(
-    rows: Rows, outlook: AnchorOutlook, periods: IntArray, held: Design | None, sensitivity: int
+    rows: Rows, outlook: CalibrationForecast, periods: IntArray, held: Schedule | None, sensitivity: int
 ) -> list[ExpectedCost]:
     """Main sums every k slots: for each k, the distance and level of anchors that cost least."""
     priced = _grid(tuple(column.tobytes() for column in rows), periods.tobytes(), sensitivity)
@@ -157,9 +158,9 @@ def _cheapest(
     found = []
     for k in periods.tolist():
         own = np.flatnonzero(priced.period == k)
-        free = own[cost[own] <= (1.0 + _FREE) * cost[own].min()]
+        free = own[cost[own] <= (1.0 + FREE_CALIBRATION) * cost[own].min()]
         best = free[int(taught[free].argmax())]
-        design = Design(k, int(priced.every[best]), int(priced.level[best]))
+        design = Schedule(k, int(priced.every[best]), int(priced.level[best]))
         found.append(ExpectedCost(design, float(priced.noise[best]), float(offset[best])))
     return found
 
@@ -184,7 +185,7 @@ def _price(rows: Rows, period: IntArray, every: IntArray, level: IntArray, sensi
     return Priced(period, every, level, noise, spread, contrast)
 
 
-def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: int) -> list[ExpectedCost]:
+def _always(rows: Rows, outlook: CalibrationForecast, periods: IntArray, sensitivity: int) -> list[ExpectedCost]:
     """An anchor at every release: alone, or with the main sum from what remains beside it, as far as offsets allow."""
     level = _strictest(rows, periods)
     releases = -(-rows.windows // periods[:, None])
@@ -193,7 +194,7 @@ def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: 
     if not some.any():
         return []
     periods, level, releases = periods[some], level[some], releases[some]
-    designs = [Design(k, ALWAYS, e) for k, e in zip(periods.tolist(), level.tolist(), strict=True)]
+    designs = [Schedule(k, ALWAYS, e) for k, e in zip(periods.tolist(), level.tolist(), strict=True)]
     alike = noise_of(level, sensitivity)
     noise, spread = _main_sum(rows, level[:, None] * releases, releases, sensitivity)
     off = outlook.offset_errors(spread, periods.astype(np.float64), alike + noise)
@@ -207,17 +208,17 @@ def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: 
 def _combinations(windows: IntArray, periods: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
     """Period, distance of anchors and part of the strictest class's budget, for every combination worth a look."""
     widest = int(windows.max())
-    some = np.unique(np.quantile(windows, np.linspace(0.0, 1.0, _WINDOWS), method="nearest"))
+    some = np.unique(np.quantile(windows, np.linspace(0.0, 1.0, CALIBRATION_WINDOWS), method="nearest"))
     rows = []
     for k in periods.tolist():
-        distances = np.unique(np.concatenate([_MULTIPLES * k, some]))
+        distances = np.unique(np.concatenate([CALIBRATION_MULTIPLES * k, some]))
         distances = distances[(distances >= k) & (distances <= max(widest, k))]
         rows.append((np.full(len(distances), k), distances))
     period, every = (np.concatenate(column) for column in zip(*rows, strict=True))
-    parts = np.tile(_LEVELS, len(every))
+    parts = np.tile(CALIBRATION_LEVELS, len(every))
     return (
-        np.concatenate([periods, np.repeat(period, len(_LEVELS))]),
-        np.concatenate([np.full(len(periods), NEVER), np.repeat(every, len(_LEVELS))]),
+        np.concatenate([periods, np.repeat(period, len(CALIBRATION_LEVELS))]),
+        np.concatenate([np.full(len(periods), NEVER), np.repeat(every, len(CALIBRATION_LEVELS))]),
         np.concatenate([np.zeros(len(periods)), parts]),
     )
 
@@ -242,7 +243,7 @@ def anchors_inside(windows: IntArray, every: Any) -> Any:
     return np.where(inside > 1, inside, windows / every)
 
 
-class Anchoring:
+class CalibrationPolicy:
     """Release every k slots, now and then with an anchor, all chosen from past releases.
 
     Args:
@@ -250,25 +251,27 @@ class Anchoring:
         sensitivity: Δ.
     """
 
-    def __init__(self, outlook: Callable[[Any], AnchorOutlook], *, sensitivity: int = 1) -> None:
+    def __init__(self, outlook: Callable[[Any], CalibrationForecast], *, sensitivity: int = 1) -> None:
         self._outlook = outlook
         self._sensitivity = sensitivity
-        self._plain = Tracking(lambda smoothed: outlook(smoothed).counts, sensitivity=sensitivity)
+        self._plain = AdaptivePeriod(lambda smoothed: outlook(smoothed).counts, sensitivity=sensitivity)
 
-    def probe(self, ledger: Budgets) -> IntArray | None:
+    def probe(self, ledger: PolicyInput) -> IntArray | None:
         """Never looks first: no dissimilarity budget."""
         return None
 
-    def offer(self, ledger: Budgets, history: History) -> Split | Idle:
+    def offer(self, ledger: PolicyInput, history: History) -> Split | NoOffer:
         """Up to a sixth of ε at first, an anchor in it; then every k slots what can be repeated, with anchors as designed."""
         with np.errstate(all="ignore"):  # extreme draws make extreme expectations, and no offer may fail over them
             if _all_alike(ledger):
                 offer = self._plain.offer(ledger, _as_plain(history))
-                return offer if isinstance(offer, Idle) else Split(offer, 0)
+                return offer if isinstance(offer, NoOffer) else Split(offer, 0)
             split = self._offer(ledger, history)
-            return split if isinstance(split, Idle) else split._replace(budgets=without_excess(split.budgets, ledger))
+            return (
+                split if isinstance(split, NoOffer) else split._replace(budgets=without_excess(split.budgets, ledger))
+            )
 
-    def _offer(self, ledger: Budgets, history: History) -> Split | Idle:
+    def _offer(self, ledger: PolicyInput, history: History) -> Split | NoOffer:
         members = members_of(ledger)
         if not history.last_fresh or history.memory is None:
             total = self._plain.first(ledger, len(history.measurement))
@@ -281,13 +284,13 @@ class Anchoring:
             if self._plain.tells(look, ledger):
                 return _with_anchor(look, members)
         if history.slot - history.last_fresh < period:
-            return Idle.NOT_DUE
+            return NoOffer.NOT_DUE
         if every == ALWAYS:
             return self._strongest(ledger, period)
         outlook = self._outlook(history.smoothed)
         wanted = _beside_anchors(ledger, period, every, level)
         left = ledger.forecast(np.zeros(1, dtype=np.int64))[:, 0]
-        due = level > 0 and (outlook.since + 1 >= every or outlook.alarm > _ALARM * noise_of(level, self._sensitivity))
+        due = level > 0 and (outlook.since + 1 >= every or outlook.alarm > ALARM * noise_of(level, self._sensitivity))
         now = min(level, int(left[members].min())) if due else 0
         due = due and now >= READY * level
         wait = 0 if due else max(every - outlook.since - 1, 1)
@@ -296,28 +299,30 @@ class Anchoring:
         main = self._fitted(budgets, wanted, ledger, outlook)
         users = ledger.typical_sizes.astype(np.float64)  # budget · users may exceed 64 bits
         if float(main @ users) < READY * float(wanted @ users):
-            return Idle.NOT_DUE
+            return NoOffer.NOT_DUE
         if not due:
             return Split(main, 0)
         return Split(np.minimum(main + now, left), now)  # a class without members may have less left than the level
 
-    def replan(self, ledger: Budgets, history: History) -> Any:
+    def replan(self, ledger: PolicyInput, history: History) -> Any:
         """Period, slots between anchors and their level."""
         if _all_alike(ledger):
-            return list(Design(self._plain.replan(ledger, _as_plain(history)), NEVER, 0))
+            return list(Schedule(self._plain.replan(ledger, _as_plain(history)), NEVER, 0))
         outlook = self._outlook(history.smoothed)
         releases, memory = outlook.counts.releases, history.memory
-        if memory and releases >= SETTLED and releases % RECONSIDER and memory[0] < _LONG:
+        if memory and releases >= SETTLED and releases % RECONSIDER and memory[0] < LONG_PERIOD:
             return memory
-        held = Design(*memory) if memory else None
+        held = Schedule(*memory) if memory else None
         candidates = periods(some_of(planned_windows(ledger)), outlook.counts.cycles)
-        options = all_designs(ledger, outlook, candidates, held, self._sensitivity)
+        options = all_schedules(ledger, outlook, candidates, held, self._sensitivity)
         k, noise, offset = np.array([(one.design.period, one.noise, one.offset) for one in options]).T
         errors = outlook.counts.expected_errors(k.astype(np.int64), noise, np.zeros(len(options))) + offset
         always = np.array([one.design.every == ALWAYS for one in options])
         soonest = k[np.where(always, np.inf, errors).argmin()]
-        errors[always & (k > _PATIENCE * soonest)] = np.inf  # what is still may jump, and who waits sees it late
-        good = np.flatnonzero(errors <= (1.0 + _ALIKE) * errors.min() + _NOTHING)
+        errors[always & (k > CALIBRATION_PATIENCE * soonest)] = (
+            np.inf
+        )  # what is still may jump, and who waits sees it late
+        good = np.flatnonzero(errors <= (1.0 + ALIKE_PART) * errors.min() + ALIKE_COUNTS)
         best = int(good[k[good].argmin()])  # the sooner, the earlier a jump is seen
         if held is not None and releases > 2:
             near = [_distance(one.design, held) for one in options]
@@ -326,7 +331,7 @@ class Anchoring:
                 best = nearest
         return list(options[best].design)
 
-    def _strongest(self, ledger: Budgets, period: int) -> Split | Idle:
+    def _strongest(self, ledger: PolicyInput, period: int) -> Split | NoOffer:
         """The largest level that can be charged every k slots, and a main sum from what remains beside it."""
         budgets, wanted = sustainable(ledger, period), steady(ledger, period)
         members = members_of(ledger)
@@ -335,10 +340,12 @@ class Anchoring:
             level = 0
         users = ledger.typical_sizes.astype(np.float64)
         if not level and float(budgets @ users) < READY * float(wanted @ users):
-            return Idle.NOT_DUE
+            return NoOffer.NOT_DUE
         return Split(budgets, level)
 
-    def _fitted(self, budgets: IntArray, wanted: IntArray, ledger: Budgets, outlook: AnchorOutlook) -> IntArray:
+    def _fitted(
+        self, budgets: IntArray, wanted: IntArray, ledger: PolicyInput, outlook: CalibrationForecast
+    ) -> IntArray:
         """Budgets in the proportions wanted, as far as they reach: other weights have other offsets."""
         share = shares_of(ledger)
         use = (wanted > 0) & (share > 0)
@@ -365,7 +372,7 @@ def _with_anchor(total: IntArray, members: BoolArray) -> Split:
     return Split(total, 0 if (total[members] == smallest).all() else smallest)
 
 
-def _all_alike(ledger: Budgets) -> bool:
+def _all_alike(ledger: PolicyInput) -> bool:
     """Whether all who are registered ask for the same: main sums measure counts themselves, and there is nothing to learn."""
     members = members_of(ledger)
     epsilons, windows = ledger.epsilons[members], ledger.windows[members]
@@ -377,12 +384,12 @@ def _as_plain(history: History) -> History:
     return replace(history, memory=history.memory and history.memory[0])
 
 
-def _distance(one: Design, other: Design) -> int:
+def _distance(one: Schedule, other: Schedule) -> int:
     """How different two designs are: in their periods, unless one has anchors in every release and the other has not."""
     return abs(one.period - other.period) + (NEVER if (one.every == ALWAYS) != (other.every == ALWAYS) else 0)
 
 
-def _beside_anchors(ledger: Budgets, period: int, every: int, level: int) -> IntArray:
+def _beside_anchors(ledger: PolicyInput, period: int, every: int, level: int) -> IntArray:
     """What remains for main sums in the long run."""
     budgets = np.maximum(ledger.epsilons - anchors_inside(ledger.windows, every) * level, 0) / -(
         -ledger.windows // period

@@ -16,25 +16,27 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray, any_true, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO
-from wevent.core.mechanism import Budgets, History, Idle, Outlook, is_mostly_new
-from wevent.core.seasons import harmonics
+from wevent.core.mechanism import ErrorForecast, History, NoOffer, PolicyInput, is_mostly_new
+from wevent.core.pft.constants import (
+    CLEAR_NOISE,
+    ENTRIES_AT_ONCE,
+    EXACT_RELEASES,
+    FIRST_PART,
+    HYSTERESIS,
+    NEXT_PART,
+    PERIOD_STEP,
+    PHASE,
+    PLANNED_WINDOWS,
+    READY,
+    RECONSIDER,
+    SETTLED,
+)
+from wevent.core.pft.models import harmonics
 
-FIRST = 6  # the first look takes a sixth of epsilon at most: the whole window is still unspent
-READY = 0.5  # a release waits until it has this part of the period's steady budget
-HYSTERESIS = 0.1  # change the period only for a gain above this
-RECONSIDER = 4  # releases between two reconsiderations, once settled
-SETTLED = 8  # releases after which the stream counts as known
-_CLEAR = 0.1  # noise of the first look that is small enough, beside the root of the average cell's users
-_AGAIN = 3  # another first look takes this part of what is left at most
-_STEP = 1.25  # candidate periods grow by this factor
-_WINDOWS = 24  # candidates that are windows, at most: a plan must not take the longer the more windows people choose
-_PHASE = 1.0 / 12.0  # of a turn: two releases this far apart see different phases
-_RELEASES = 4096  # releases within a window that are looked at one by one
 _MOST = np.iinfo(np.int64).max
-_ENTRIES = 1 << 18  # candidates × classes that are looked at together
 
 
-class Tracking:
+class AdaptivePeriod:
     """Release every k slots, k chosen from past releases.
 
     Args:
@@ -46,7 +48,7 @@ class Tracking:
 
     def __init__(
         self,
-        outlook: Callable[[Any], Outlook],
+        outlook: Callable[[Any], ErrorForecast],
         *,
         unbiased: bool = False,
         sensitivity: int = 1,
@@ -55,11 +57,11 @@ class Tracking:
         self._unbiased = unbiased
         self._sensitivity = sensitivity
 
-    def probe(self, ledger: Budgets) -> IntArray | None:
+    def probe(self, ledger: PolicyInput) -> IntArray | None:
         """Never looks first: no dissimilarity budget."""
         return None
 
-    def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
+    def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
         """Up to a sixth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
         if not history.last_fresh:
             return self._fair(self.first(ledger, len(history.measurement)), ledger)
@@ -72,20 +74,20 @@ class Tracking:
         if waited < period:
             period = self._soonest(period, ledger, history)
         if waited < period:
-            return Idle.NOT_DUE
+            return NoOffer.NOT_DUE
         budgets = sustainable(ledger, period)
         wanted = steady(ledger, period)
         if self._unbiased:
             budgets, wanted = self._level(budgets, ledger), self._level(wanted, ledger)
         users = ledger.typical_sizes.astype(np.float64)  # budget · users may exceed 64 bits
         if float(budgets @ users) < READY * float(wanted @ users):
-            return Idle.NOT_DUE
+            return NoOffer.NOT_DUE
         if self._unbiased:
             return budgets
         capped_budgets: IntArray = self._capped(budgets[None], ledger, self._outlook(history.smoothed)).budgets[0]
         return capped_budgets
 
-    def replan(self, ledger: Budgets, history: History) -> Any:
+    def replan(self, ledger: PolicyInput, history: History) -> Any:
         """The period for the next release."""
         outlook = self._outlook(history.smoothed)
         if history.memory and outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
@@ -99,29 +101,29 @@ class Tracking:
             return int(candidates[best])
         return current
 
-    def first(self, ledger: Budgets, cells: int) -> IntArray:
+    def first(self, ledger: PolicyInput, cells: int) -> IntArray:
         """What the first look takes: no more than is needed to see cells of the usual size, if n users share them.
 
         Such a cell varies by the root of its users from slot to slot, so finer noise shows nothing that lasts; what it
         would take is missing until the first window is over.
         """
-        least, most = ledger.epsilons // ledger.windows, ledger.epsilons // FIRST
+        least, most = ledger.epsilons // ledger.windows, ledger.epsilons // FIRST_PART
         usual = max(float(ledger.sizes.sum()), 1.0) / cells
-        enough = 2.0**0.5 * self._sensitivity / (_CLEAR * usual**0.5) * NANO
+        enough = 2.0**0.5 * self._sensitivity / (CLEAR_NOISE * usual**0.5) * NANO
         most = np.minimum(most, int(min(enough, MAX_EPSILON * NANO)))
         budgets: IntArray = np.maximum(most, least)
         return budgets
 
-    def again(self, ledger: Budgets, cells: int) -> IntArray:
+    def again(self, ledger: PolicyInput, cells: int) -> IntArray:
         """What a first look at other people takes: as much as the first of all, and never more than a part of what is left.
 
         So people who enrol little by little are looked at again and again, and there is always something left for it.
         """
         left = ledger.forecast(np.zeros(1, dtype=np.int64))[:, 0]
-        budgets: IntArray = np.minimum(self.first(ledger, cells), np.maximum(left, 0) // _AGAIN)
+        budgets: IntArray = np.minimum(self.first(ledger, cells), np.maximum(left, 0) // NEXT_PART)
         return budgets
 
-    def tells(self, look: IntArray, ledger: Budgets) -> bool:
+    def tells(self, look: IntArray, ledger: PolicyInput) -> bool:
         """Whether a look at other people tells anything of them: it has half of what every slot could have, or less noise
         than there are people. With the last few nano-epsilons of a window the filter would begin anew with noise alone.
         """
@@ -129,7 +131,7 @@ class Tracking:
         spent = float(look @ users)
         return spent >= min(READY * float(steady(ledger, 1) @ users), math.sqrt(2.0) * self._sensitivity * NANO)
 
-    def _soonest(self, period: int, ledger: Budgets, history: History) -> int:
+    def _soonest(self, period: int, ledger: PolicyInput, history: History) -> int:
         """After the first look no longer than until a jump would show: slot 1 may be unlike all others, and the window is
         unspent. Later releases keep to their period, which a cycle may have made longer than every window.
         """
@@ -139,16 +141,18 @@ class Tracking:
         noise = float(self._capped(steady(ledger, 1)[None], ledger, outlook).noise[0])
         return int(min(max(1.0, np.ceil((noise / outlook.jump) ** 0.5)), float(ledger.windows.max()), float(period)))
 
-    def _expected(self, candidates: IntArray, ledger: Budgets, outlook: Outlook) -> tuple[FloatArray, FloatArray]:
+    def _expected(
+        self, candidates: IntArray, ledger: PolicyInput, outlook: ErrorForecast
+    ) -> tuple[FloatArray, FloatArray]:
         """For each period, the noise variance and the CV² of the weights of a release; so many at once as fit in memory."""
-        at_once = max(1, _ENTRIES // len(ledger.windows))
+        at_once = max(1, ENTRIES_AT_ONCE // len(ledger.windows))
         plans = [
             self._capped(steady(ledger, candidates[first : first + at_once, None]), ledger, outlook)
             for first in range(0, len(candidates), at_once)
         ]
         return np.concatenate([plan.noise for plan in plans]), np.concatenate([plan.composition for plan in plans])
 
-    def _level(self, budgets: IntArray, ledger: Budgets) -> IntArray:
+    def _level(self, budgets: IntArray, ledger: PolicyInput) -> IntArray:
         """With `unbiased`, the smallest budget of any class with members, for all."""
         if not self._unbiased:
             return budgets
@@ -157,11 +161,11 @@ class Tracking:
         leveled: IntArray = np.minimum(budgets, smallest)
         return leveled
 
-    def _fair(self, budgets: IntArray, ledger: Budgets) -> IntArray:
+    def _fair(self, budgets: IntArray, ledger: PolicyInput) -> IntArray:
         """Return the budgets of a look: equal with `unbiased`, otherwise without excess."""
         return self._level(budgets, ledger) if self._unbiased else without_excess(budgets, ledger)
 
-    def _capped(self, budgets: IntArray, ledger: Budgets, outlook: Outlook) -> Capped:
+    def _capped(self, budgets: IntArray, ledger: PolicyInput, outlook: ErrorForecast) -> Capped:
         return capped(
             self._level(budgets, ledger),
             ledger.sizes if self._unbiased else ledger.typical_sizes,
@@ -208,25 +212,25 @@ def capped(budgets: IntArray, sizes: IntArray, *, scale: float, gain: float, sen
     )
 
 
-def planned_windows(ledger: Budgets) -> IntArray:
+def planned_windows(ledger: PolicyInput) -> IntArray:
     """Return the windows of the rows that plan; of all charged rows if nobody is registered."""
     members = ledger.typical_sizes > 0
     return ledger.windows[members if any_true(members) else ledger.charged]
 
 
-def without_excess(budgets: IntArray, ledger: Budgets) -> IntArray:
+def without_excess(budgets: IntArray, ledger: PolicyInput) -> IntArray:
     """Return the budgets, none above the largest of a row that plans: a few users would outweigh all others."""
     members = ledger.typical_sizes > 0
     return np.minimum(budgets, budgets[members].max()) if any_true(members) else budgets
 
 
-def steady(ledger: Budgets, period: IntArray | int) -> IntArray:
+def steady(ledger: PolicyInput, period: IntArray | int) -> IntArray:
     """ε over the releases a window can hold: ε_g // ceil(w_g / k); a row for each k of a column."""
     budgets: IntArray = ledger.epsilons // -(-ledger.windows // period)
     return budgets
 
 
-def sustainable(ledger: Budgets, period: int, aside: Callable[[IntArray], IntArray] = np.zeros_like) -> IntArray:
+def sustainable(ledger: PolicyInput, period: int, aside: Callable[[IntArray], IntArray] = np.zeros_like) -> IntArray:
     """The largest budget that could be charged now and every k slots from now on, with what really remains.
 
     By the slot m·k from now, m + 1 releases share what is left there, for every m that still falls into the window.
@@ -247,17 +251,17 @@ def sustainable(ledger: Budgets, period: int, aside: Callable[[IntArray], IntArr
 
 def _release_numbers(most: int) -> IntArray:
     """Return 0 to `most` − 1; of very many the first ones and a growing series: one wide window must not slow a slot down."""
-    if most <= _RELEASES:
+    if most <= EXACT_RELEASES:
         return np.arange(most)
-    later = np.geomspace(_RELEASES, most - 1, _RELEASES // 16).astype(np.int64)
-    return np.unique(np.concatenate((np.arange(_RELEASES), later)))
+    later = np.geomspace(EXACT_RELEASES, most - 1, EXACT_RELEASES // 16).astype(np.int64)
+    return np.unique(np.concatenate((np.arange(EXACT_RELEASES), later)))
 
 
 def some_of(windows: IntArray) -> IntArray:
     """The windows, each once; of too many some, evenly spread from the shortest to the longest."""
     found: IntArray = np.unique(windows)
-    if len(found) > _WINDOWS:
-        found = found[np.linspace(0, len(found) - 1, _WINDOWS).astype(np.int64)]
+    if len(found) > PLANNED_WINDOWS:
+        found = found[np.linspace(0, len(found) - 1, PLANNED_WINDOWS).astype(np.int64)]
     return found
 
 
@@ -276,7 +280,7 @@ def _periods(windows: bytes, cycles: tuple[float, ...]) -> IntArray:
     widest, candidate = max(found), 1.0
     while candidate < widest:
         found.add(round(candidate))
-        candidate *= _STEP
+        candidate *= PERIOD_STEP
     if cycles:
         found = _meeting_all_phases(sorted(found), cycles) or found
     return frozen_ints(sorted(found))
@@ -288,7 +292,7 @@ def _meeting_all_phases(candidates: list[int], cycles: tuple[float, ...]) -> set
     good = np.ones(len(tried), dtype=np.bool_)
     for cycle in cycles:
         turns = tried[:, None] * np.array(harmonics(cycle)) / cycle
-        good &= (np.abs(turns - np.rint(turns)) >= _PHASE).all(axis=1) | (8 * tried <= cycle)
+        good &= (np.abs(turns - np.rint(turns)) >= PHASE).all(axis=1) | (8 * tried <= cycle)
     allowed = tried[good]
     places = np.searchsorted(allowed, candidates)
     return set(allowed[np.minimum(places, len(allowed) - 1)].tolist()) if len(allowed) else set()
