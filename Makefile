@@ -141,7 +141,7 @@ $(SERVE)/.stamp: pyproject.toml | system
 
 .PHONY: serve
 serve: $(SERVE)/.stamp ## Serve an invented city until Ctrl-C: the page is at http://127.0.0.1:8080/ (PORT= another one)
-	@$(SERVE)/bin/python -m wevent.experiments.live_city --port "$(PORT)" $(ARGS)
+	@$(SERVE)/bin/python examples/live_city.py --port "$(PORT)" $(ARGS)
 
 # `check` and `test` run the same analysis; the argument is the environment that has the tools.
 define static_analysis

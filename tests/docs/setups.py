@@ -118,7 +118,7 @@ PLACE = "127.0.0.1:8080"
 BACKGROUND = {
     "service": ("wevent serve --config wevent.toml", "Serving"),
     "city": (
-        f"place={PLACE}; exec python -m wevent.experiments.live_city --port ${{place#*:}} --users 4000",
+        f"place={PLACE}; exec python {Path(__file__).parents[2]}/examples/live_city.py --port ${{place#*:}} --users 4000",
         "the page",
     ),
 }

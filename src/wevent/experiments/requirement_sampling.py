@@ -1,4 +1,4 @@
-"""Who asks for what: requirements for the users of a stream (spec 13)."""
+"""Requirements for the users of a stream (specification 13)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Assigner:
-    """How users get their requirements.
+    """Requirements by a rule.
 
     Attributes:
         kind: "types" (ten contiguous tenths of the users, each with one ε and one w drawn at random: the paper),
@@ -37,7 +37,7 @@ class Assigner:
             "ratio:R" (the first n·R users ask for the largest ε and the smallest w, the others for the smallest ε and
             the largest w), or "csv:PATH" (columns user,window,epsilon, or user,privacy,window with the words of the
             default levels).
-        epsilons, windows: what is drawn from; not used with a CSV.
+        epsilons, windows: the values to draw from; not used with a CSV.
     """
 
     kind: str = "types"
@@ -45,23 +45,19 @@ class Assigner:
     windows: Sequence[int] = (40, 80, 120)
 
     def __post_init__(self) -> None:
-        for name in ("kind", "epsilons", "windows"):
-            value = getattr(self, name)
-            if isinstance(value, str) != (name == "kind") or not hasattr(value, "__len__") or not len(value):
-                raise InvalidOption(
-                    f"{name} to be " + ("a word such as 'equal'" if name == "kind" else "several numbers"),
-                    f"{value!r}" if isinstance(value, (str, int, float)) or value is None else type(value).__name__,
-                    "Write Assigner('equal', ['0.5', '1'], [24, 48]).",
-                    option=name,
-                    value=value,
-                )
+        if not self.epsilons or not self.windows:
+            raise InvalidOption(
+                "An Assigner needs epsilons and windows.",
+                "Write Assigner('equal', ['0.5', '1'], [24, 48]).",
+                option="kind",
+            )
 
     def assign(self, users: npt.NDArray[Any], *, seed: Sequence[int]) -> Assignment:
         """Give every user a requirement.
 
         Raises:
             InvalidOption: for an unknown kind or a ratio outside 0 to 1.
-            InvalidRequirement: for a window or epsilon that no promise can be built on.
+            InvalidRequirement: for an invalid window or epsilon.
             InvalidRoster: for a CSV without the columns.
         """
         kind, _, argument = self.kind.partition(":")
@@ -71,42 +67,38 @@ class Assigner:
         generator = np.random.default_rng([*seed, 7])
         count = len(users)
         if kind == "types":
-            drawn = [
-                Requirement(generator.choice(np.asarray(self.windows)).item(), _draw(generator, self.epsilons))
-                for _ in range(TYPES)
-            ]
-            return _assignment(drawn, np.arange(count) * TYPES // max(count, 1))
+            drawn = []
+            for _ in range(TYPES):
+                window = generator.choice(np.asarray(self.windows)).item()
+                drawn.append(Requirement(window, self.epsilons[int(generator.integers(len(self.epsilons)))]))
+            return _group(drawn, np.arange(count) * TYPES // max(count, 1))
         if kind == "equal":
-            return _assignment(combinations, np.arange(count) % len(combinations))
+            return _group(combinations, np.arange(count) % len(combinations))
         if kind == "independent":
-            return _assignment(combinations, generator.integers(len(combinations), size=count))
+            return _group(combinations, generator.integers(len(combinations), size=count))
         if kind == "ratio":
-            epsilons = sorted(combinations, key=lambda level: level.nano)
-            loose = Requirement.from_nano(min(self.windows), epsilons[-1].nano)
-            strict = Requirement.from_nano(max(self.windows), epsilons[0].nano)
-            return _assignment([loose, strict], (np.arange(count) >= round(count * _ratio(argument))).astype(np.int64))
+            nanos = [level.nano for level in combinations]
+            loose = Requirement.from_nano(min(self.windows), max(nanos))
+            strict = Requirement.from_nano(max(self.windows), min(nanos))
+            return _group([loose, strict], (np.arange(count) >= round(count * _ratio(argument))).astype(np.int64))
         raise _unknown(self.kind)
 
 
 @dataclass(frozen=True)
 class Registered:
-    """Everybody with the requirement they asked for.
+    """Requirements by registration.
 
     Attributes:
-        requirements: what is asked for.
-        choices: for each user of the stream, in its order, which of them.
+        requirements: what users ask for.
+        choices: for each user of the stream, in its order, the position of the requirement.
     """
 
     requirements: Sequence[Requirement]
     choices: IntArray
 
     def assign(self, users: npt.NDArray[Any], *, seed: Sequence[int]) -> Assignment:
-        """Give the first so many users what they asked for."""
-        return _assignment(self.requirements, self.choices[: len(users)])
-
-
-def _draw(generator: np.random.Generator, values: Sequence[object]) -> object:
-    return values[int(generator.integers(len(values)))]
+        """Give the first so many users their requirements."""
+        return _group(self.requirements, self.choices[: len(users)])
 
 
 def _ratio(argument: str) -> float:
@@ -121,16 +113,15 @@ def _ratio(argument: str) -> float:
 
 def _unknown(kind: str) -> InvalidOption:
     return InvalidOption(
-        "an assignment out of types, equal, independent, ratio:R (R from 0 to 1), csv:PATH",
-        f"{kind!r}",
-        "The paper uses types.",
+        f"Unknown assignment {kind!r}.",
+        "Choose from types, equal, independent, ratio:R (R from 0 to 1), csv:PATH.",
         option="assign",
         value=kind,
     )
 
 
-def _assignment(requirements: Sequence[Requirement], choices: IntArray) -> Assignment:
-    """Users with equal requirements form one class; requirements nobody holds are left out."""
+def _group(requirements: Sequence[Requirement], choices: IntArray) -> Assignment:
+    """Put users with equal requirements into one class; leave out requirements that nobody holds."""
     held = np.bincount(choices, minlength=len(requirements))
     classes = sorted({level for level, size in zip(requirements, held.tolist(), strict=True) if size})
     position = {level: row for row, level in enumerate(classes)}
@@ -141,11 +132,10 @@ def _assignment(requirements: Sequence[Requirement], choices: IntArray) -> Assig
 
 
 def _from_csv(path: Path, users: npt.NDArray[Any]) -> Assignment:
-    """Registered are the users of the CSV: those of the stream that it does not name are dropped."""
+    """Register the users of the CSV: users of the stream that it does not name are dropped."""
     if not path.is_file():
         raise InvalidOption(
-            "an existing CSV file of requirements",
-            f"{str(path)!r}",
+            f"No CSV file {str(path)!r} of requirements.",
             "Check the path after csv:.",
             option="assign",
             value=str(path),
@@ -154,14 +144,11 @@ def _from_csv(path: Path, users: npt.NDArray[Any]) -> Assignment:
         table = connection.execute(f"SELECT * FROM read_csv({file_list([str(path)])}, header=true, all_varchar=true)")
         names = [column[0] for column in table.description or ()]
         rows = [dict(zip(names, row, strict=True)) for row in table.fetchall()]
-    requirement_of: dict[str, Requirement] = {}
-    for row in rows:
-        requirement_of[str(row.get("user"))] = _requirement(row, names)
+    requirement_of = {str(row.get("user")): _requirement(row, names) for row in rows}
     if not rows or len(requirement_of) < len(rows):
         raise InvalidRoster(
-            "each user once, at least one",
-            f"{len(rows)} rows of {len(requirement_of)} users",
-            "Keep one row per user.",
+            f"{path.name} has {len(rows)} rows of {len(requirement_of)} users.",
+            "Write one row per user.",
             duplicates=len(rows) - len(requirement_of),
         )
     classes = sorted(set(requirement_of.values()))
@@ -181,8 +168,7 @@ def _requirement(row: dict[str, Any], names: Sequence[str]) -> Requirement:
     if {"user", "privacy", "window"} <= set(names):
         return Levels.default().requirement(str(row["privacy"]), str(row["window"]))
     raise InvalidRoster(
-        "the columns user,window,epsilon or user,privacy,window",
-        ", ".join(names),
-        "Add a header line with these names.",
+        f"The columns of the CSV are {', '.join(names)}.",
+        "Write user,window,epsilon or user,privacy,window in the header.",
         lengths=(len(names),),
     )

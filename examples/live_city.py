@@ -1,4 +1,4 @@
-"""`make serve`: a service of its own with the invented city, until Ctrl-C (`python -m wevent.experiments.live_city`)."""
+"""`make serve`: a service with an invented city, whose people enrol and move through the API, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 import click
 import numpy as np
 
 from wevent.client import Client, ServiceRefused, ServiceUnreachable
+from wevent.core.arrays import IntArray
 from wevent.core.requirements import Levels
 from wevent.errors import InvalidSettings, WeventError
-from wevent.experiments.city_sender import CitySender, person, requirement_rows
-from wevent.experiments.datasets.city import DISTRICTS
+from wevent.experiments.datasets.city import DISTRICTS, SLOTS_PER_DAY, City
 
 _CONFIG = """\
 # The service of `make serve`: an invented city, whose people move through a day in a few minutes.
@@ -60,6 +62,99 @@ _EARLY = 0.9  # of the people have chosen before the service begins; the others 
 _LEAD_S = 15  # until slot 1: time to start the service and to enrol the others
 _STOP_S = 20.0
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+TICK_S = 0.25
+"""How often a batch is sent."""
+_MORNING = SLOTS_PER_DAY * 6 // 24  # the first day begins when people are about to leave home
+
+
+def person(number: int) -> str:
+    """Return the id of a person."""
+    return f"person-{number:06d}"
+
+
+def requirement_rows(levels: Sequence[str], numbers: range, generator: np.random.Generator) -> bytes:
+    """Return a requirements file with a random level for everybody."""
+    drawn = generator.choice(np.array(levels), len(numbers))
+    return (
+        b"user,level\n"
+        + "".join(f"{person(one)},{level}\n" for one, level in zip(numbers, drawn, strict=True)).encode()
+    )
+
+
+class CitySender:
+    """Sends the positions of people in real time.
+
+    Args:
+        client: with a token that may send and enrol.
+        users: people in the city.
+        day_s: seconds of a day of the city.
+        changes_per_minute: people who choose another level.
+        seed: of the invented people.
+    """
+
+    def __init__(
+        self, client: Client, *, users: int, day_s: float, changes_per_minute: float = 4.0, seed: int | None = None
+    ) -> None:
+        self._client, self._users = client, users
+        self._step_s = day_s / SLOTS_PER_DAY
+        self._chance = changes_per_minute * self._step_s / 60.0
+        self._generator = np.random.default_rng(seed)
+        self._levels: list[str] = []
+
+    def enrol(self, numbers: range) -> None:
+        """Give each of these people a random level."""
+        self._levels = [row.level for row in self._client.levels().rows if row.level is not None]
+        self._client.import_requirements(requirement_rows(self._levels, numbers, self._generator))
+
+    def run(self, stop: threading.Event) -> None:
+        """Send until the event is set.
+
+        Raises:
+            WeventError: if the service refuses, or is away for too long.
+        """
+        try:
+            self._send_days(stop)
+        except WeventError:
+            if not stop.is_set():
+                raise
+
+    def _send_days(self, stop: threading.Event) -> None:
+        begun = time.monotonic()
+        days = City(self._users, 10**9).walk(self._generator)
+        for number, (present, district) in enumerate(islice(days, _MORNING, None)):
+            late_s = time.monotonic() - begun - number * self._step_s
+            if late_s > self._step_s:  # the machine was asleep or busy: nobody was seen meanwhile
+                continue
+            self._send_step(present, district, begun + number * self._step_s, stop)
+            if stop.is_set():
+                return
+            if self._generator.random() < self._chance:
+                self._change_mind()
+
+    def _send_step(self, present: IntArray, district: IntArray, start: float, stop: threading.Event) -> None:
+        """Send everybody on the map once within a step, each at a moment of their own."""
+        order = self._generator.permutation(len(present))
+        ticks = max(1, round(self._step_s / TICK_S))
+        for tick, seen in enumerate(np.array_split(order, ticks), start=1):
+            if stop.wait(max(0.0, start + tick * self._step_s / ticks - time.monotonic())):
+                return
+            self._client.send(_lines(present[seen], district[seen], self._step_s / ticks, self._generator))
+
+    def _change_mind(self) -> None:
+        level = str(self._generator.choice(np.array(self._levels)))
+        self._client.set_requirement(person(int(self._generator.integers(self._users))), level=level)
+
+
+def _lines(present: IntArray, district: IntArray, within_s: float, generator: np.random.Generator) -> bytes:
+    """Return events of the moments that have just passed."""
+    now = datetime.now(UTC)
+    moments = [now - timedelta(seconds=ago) for ago in generator.random(len(present)) * within_s]
+    return "".join(
+        f'{{"time":"{moment.isoformat()}","user":"{person(one)}","cell":"{DISTRICTS[place]}"}}\n'
+        for moment, one, place in zip(moments, present.tolist(), district.tolist(), strict=True)
+    ).encode()
 
 
 @click.command(epilog="Example: make serve PORT=8081")
@@ -110,8 +205,7 @@ def _refuse_taken(port: int) -> None:
             trying.bind(("127.0.0.1", port))
         except OSError as error:
             raise InvalidSettings(
-                "a port that is free",
-                f"{port} ({(error.strerror or 'no such port').lower()})",
+                f"Port {port} cannot be used ({(error.strerror or 'no such port').lower()}).",
                 f"Stop what listens there, or take another one: make serve PORT={port % 65535 + 1}",
                 key="port",
             ) from None

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from examples.live_city import CitySender, person
 from wevent.errors import ServiceUnreachable
-from wevent.experiments.city_sender import CitySender, person
 from wevent.experiments.datasets.city import DISTRICTS
 
 
