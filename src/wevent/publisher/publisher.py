@@ -12,7 +12,16 @@ from wevent.core.budget import NANO
 from wevent.core.builtin_mechanisms import check_options, check_reach, complete
 from wevent.core.ledger import Ledger, PublicLedger
 from wevent.core.mechanism import Measurement, NoiseSource, Planner
-from wevent.core.options import Options, option_values
+from wevent.core.options import (
+    ClassWeights,
+    EstimatorName,
+    Neighbours,
+    Options,
+    SmoothingName,
+    ThresholdName,
+    option_kinds,
+    option_values,
+)
 from wevent.core.postprocess import PostProcessor
 from wevent.core.requirements import Population
 from wevent.core.step import Assembled, Outcome, advance, compared, first_history, step
@@ -36,7 +45,7 @@ class Publisher:
         cells: the declared cell domain: a number, or a list of labels.
         mechanism: a name from `wevent.mechanisms()`.
         noise: `SecureNoise()` unless told otherwise; `SeededNoise(seed)` is for simulation only.
-        **options: any of `wevent.Options`: neighbours, max_cells_per_user, refund, threshold, …
+        neighbours, …, round: see `wevent.Options`.
 
     Attributes:
         cells: the cell domain.
@@ -56,8 +65,20 @@ class Publisher:
         mechanism: str = "pft",
         *,
         noise: NoiseSource | None = None,
-        **options: Any,
+        neighbours: Neighbours = "add_remove",
+        max_cells_per_user: int = 1,
+        refund: bool = False,
+        threshold: ThresholdName | None = None,
+        estimator: EstimatorName | None = None,
+        smoothing: SmoothingName | None = None,
+        class_weights: ClassWeights | None = None,
+        seasonality: float | Sequence[float] = (),
+        special_days: Sequence[int] = (),
+        nonnegative: bool = False,
+        known_total: int | None = None,
+        round: bool = False,  # noqa: A002  the name of the option everywhere
     ) -> None:
+        options = {name: value for name, value in locals().items() if name in option_kinds()}
         _check_population(population)
         row = find_mechanism(mechanism)
         chosen = Options.checked({**options, "mechanism": row.name})
@@ -334,16 +355,16 @@ class Publisher:
             raise ValueError("a declared class that was never charged")
         publisher._ledger.load(publisher.population, saved.slot, saved.ledger)
         rows, cells = len(publisher._ledger.rows), len(publisher.cells)
-        if len(saved.last_charges) != rows or len(saved.measurement) != cells or not 0 <= saved.last_fresh < saved.slot:
+        if len(saved.last_charges) != rows or len(saved.measurement) != cells or saved.last_fresh >= saved.slot:
             raise ValueError("contradictory fields")
         history = publisher._history
         history.slot = saved.slot
         history.last_fresh = saved.last_fresh
         history.last_charges = np.array(saved.last_charges, dtype=np.int64)
         measurement = np.array(saved.measurement)
-        if measurement.dtype.kind not in "if" or not np.isfinite(measurement).all():
-            raise ValueError("a measurement that is none")
-        if any_true((history.last_charges < -1) | (history.last_charges > publisher._ledger.epsilons)):
+        if not np.isfinite(measurement).all():
+            raise ValueError("a measurement that is not finite")
+        if any_true(history.last_charges > publisher._ledger.epsilons):
             raise ValueError("a charge that no publication had")
         history.measurement = measurement if publisher._pieces.rule is None else compared(measurement)
         history.memory = saved.memory

@@ -17,6 +17,7 @@ from wevent.errors import InvalidState
 
 FORMAT = 1
 _MAGIC = b"wevent-state\x00"
+Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,18 +26,18 @@ class State(Options):
 
     cells: int | list[Any]
     declared: list[tuple[int, int]]
-    population: list[tuple[int, int, int, int]]
-    slot: int
+    population: list[tuple[int, int, Count, Count]]
+    slot: Annotated[int, msgspec.Meta(ge=1)]
     ledger: tuple[list[tuple[int, int]], bytes]
-    last_fresh: int
-    last_charges: list[int]
+    last_fresh: Count
+    last_charges: list[Annotated[int, msgspec.Meta(ge=-1)]]
     measurement: list[int | float]
     smoothed: Any
     seeded: bool
     noise: str | None = None
     memory: Any = None
-    turnover: Annotated[int, msgspec.Meta(ge=0)] = 0
-    new_users: Annotated[int, msgspec.Meta(ge=0)] = 0
+    turnover: Count = 0
+    new_users: Count = 0
 
 
 def dump(state: State) -> bytes:
