@@ -333,7 +333,7 @@ class TestStaleBackup:
         shutil.copy(path, copy)
         publish(path, 20)
         shutil.copy(copy, path)
-        with pytest.raises(StaleJournal, match="knows slot 20") as caught:
+        with pytest.raises(StaleJournal, match="shows slot 20") as caught:
             publish(path, 25, out="new.ndjson")
         assert (caught.value.facts["committed"], caught.value.facts["released"]) == (12, 20)
         with pytest.raises(StaleJournal, match="20 or later"):

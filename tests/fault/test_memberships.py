@@ -262,7 +262,7 @@ class TestRestoredBackup:
             30
         )  # a file that lacks only the last commit is one whose writer died before it: that is recovered
         stream.restore(witness_file=True)
-        assert "knows slot 30" in stream.users("remove", "m1", code=2)
+        assert "shows slot 30" in stream.users("remove", "m1", code=2)
 
     def test_without_the_witness_file_settings_may_be_lost(self, stream: Stream) -> None:
         self.life(stream)

@@ -36,7 +36,7 @@ def test_a_lease_that_ends_in_the_far_future_is_not_valid(tmp_path: Path) -> Non
     lease._closing.set()  # its machine is gone without a word
     lease._renewing.join()
     lease._session.connection.close()
-    journal._database.close()
+    journal.session.close()
     with asked(place) as connection:
         connection.execute("UPDATE writer SET host = 'elsewhere'")
         connection.execute("UPDATE lease SET expires = clock_timestamp() + interval '1 day'")

@@ -89,7 +89,7 @@ def test_two_slots_that_were_shown_and_lost_are_charged(kept: Restorable, tmp_pa
         publish(journal, tmp_path / "o.ndjson", 7, at=die)
     kept.put_back()
     with PostgresJournal(kept.place, write=True) as journal:
-        with pytest.raises(StaleJournal, match="knows slot 7"):
+        with pytest.raises(StaleJournal, match="shows slot 7"):
             settle_stale(journal, RestoreOptions())
         assert settle_stale(journal, RestoreOptions(7, same_settings=True)) == 2
 

@@ -46,7 +46,7 @@ def witness_files(place: PostgresAddress) -> list[str]:
 def test_a_database_that_was_put_back_is_stale(kept: Restorable, tmp_path: Path) -> None:
     kept.put_back()
     with PostgresJournal(kept.place, write=True) as journal:
-        with pytest.raises(StaleJournal, match="knows slot 9, but the journal ends with slot 5") as told:
+        with pytest.raises(StaleJournal, match="shows slot 9, but the journal ends with slot 5") as told:
             settle_stale(journal, RestoreOptions())
         assert "wevent restore" not in str(told.value), "which is for files"
         assert "to publish or serve" in str(told.value)

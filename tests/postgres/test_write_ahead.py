@@ -235,7 +235,7 @@ def test_a_write_ahead_record_that_is_damaged_is_no_draw_that_can_be_stored(
     left.write_bytes(whole[: AHEAD_AT + 200] + bytes(100) + whole[AHEAD_AT + 300 :])
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 2
-        with pytest.raises(StaleJournal, match="knows slot 3"):
+        with pytest.raises(StaleJournal, match="shows slot 3"):
             settle_stale(journal, RestoreOptions())
         settle_stale(journal, RestoreOptions(3, same_settings=True))
         publish(journal, out, 5)
@@ -312,9 +312,9 @@ def test_a_draw_that_was_sent_under_lost_memberships_is_charged_whoever_comes_fi
     dies_at(place, out, 3, "position stored")
     (first,) = draws(place, 3)
     copy_schema(place, before, place.schema)
-    with pytest.raises(StaleJournal, match="knows slot 3"):
+    with pytest.raises(StaleJournal, match="shows slot 3"):
         choose(place, "late", Requested("8", "0.6"))
-    with pytest.raises(StaleJournal, match="knows slot 3"):
+    with pytest.raises(StaleJournal, match="shows slot 3"):
         apply_changes(place)
     PostgresJournal(place, write=True).close()
     assert read_witness(witness_of(place)).committed == 3, "it waits for what the operator says"
