@@ -13,7 +13,7 @@ import numpy.typing as npt
 from wevent.core.arrays import FloatArray
 from wevent.errors import InvalidOption
 from wevent.experiments.datasets import StreamRequest, as_stream
-from wevent.experiments.datasets.stream import SlotTimes, Stream, times_of
+from wevent.experiments.datasets.stream import SlotTimes, Stream
 from wevent.experiments.formatting import is_higher, is_lower
 from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
 from wevent.experiments.mechanism_specs import MechanismSpec, options_in_slots, select
@@ -195,7 +195,7 @@ def compare(
         parts = [_slots_of(source.name, result) for result in finished]
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return Comparison(
-        tuple(compared), first.truth, source.cells, first.population.users, times_of(source), seed, columns, left_out
+        tuple(compared), first.truth, source.cells, first.population.users, source.times, seed, columns, left_out
     )
 
 

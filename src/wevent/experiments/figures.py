@@ -80,9 +80,7 @@ def draw_plan(forecast: Forecast, path: Path) -> None:
         left = axes[0, 0]
         errors = [(row, row.typical_error) for row in forecast.expected]
         draw_dots(
-            left,
-            [mechanism_dot(row.mechanism, *error, _with_ends(error)) for row, error in errors],
-            logarithmic=True,
+            left, [mechanism_dot(row.mechanism, *error, _with_ends(error)) for row, error in errors], logarithmic=True
         )
         left.set_title("typical error, users per cell and slot")
         plain_numbers(left.xaxis, spoken)

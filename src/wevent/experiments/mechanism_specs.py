@@ -12,7 +12,7 @@ from wevent.core.options import Options, check_value, option_kinds, option_text
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidOption, UnknownMechanism, find_nearest
 from wevent.experiments.baselines import BASELINES, Baseline
-from wevent.experiments.datasets.stream import Stream, times_of
+from wevent.experiments.datasets.stream import Stream
 from wevent.publisher.catalogue import SIMULATED_ONLY, find_mechanism, mechanisms
 from wevent.publisher.publisher import Publisher
 from wevent.settings.values import parse_cycles
@@ -187,6 +187,6 @@ def options_in_slots(options: Mapping[str, Any] | None, stream: Stream) -> Mappi
     """
     if options is None or "seasonality" not in options:
         return options
-    length = times_of(stream).length
+    length = stream.times.length
     slot_us = None if length is None else length // timedelta(microseconds=1)
     return {**options, "seasonality": parse_cycles(options["seasonality"], slot_us)}

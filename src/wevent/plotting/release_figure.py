@@ -51,11 +51,7 @@ def draw_heatmap(data: ReleaseData, path: Path) -> None:
         heading(drawn, f"Published: {count:,} cells", describe_data(data), note)
         axis.grid(visible=False)
         seen = axis.pcolormesh(
-            data.edges,
-            np.arange(count + 1) - 0.5,
-            np.ma.masked_invalid(data.values.T),
-            cmap="cividis",
-            rasterized=True,
+            data.edges, np.arange(count + 1) - 0.5, np.ma.masked_invalid(data.values.T), cmap="cividis", rasterized=True
         )
         axis.spines["left"].set_visible(False)
         axis.set_ylim(count - 0.5, -0.5)

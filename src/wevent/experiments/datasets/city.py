@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
-from wevent.experiments.datasets.stream import SlotTimes
+from wevent.experiments.datasets.stream import Invented, SlotTimes
 
 SLOTS_PER_DAY = 288  # five minutes each
 DISTRICTS = ("Harbour", "Old Town", "Station", "University", "Market", "Hospital", "Park", "Airport")
@@ -21,21 +20,14 @@ _ELSEWHERE = 0.05  # of the people on the map are neither at home nor at work
 
 
 @dataclass(frozen=True)
-class City:
+class City(Invented):
     """Everyone has a home and a work district, hours of their own, and some time off the map.
 
-    `wevent demo` publishes it, `wevent init` writes a day of it as events, and `compare` and `plan` take it as a stream.
+    `wevent init` writes a day of it as events, and `demo`, `compare` and `plan` take it as a stream.
     """
 
-    users: int
-    slots: int
     name: str = "city"
     cells: tuple[str, ...] = DISTRICTS
-
-    @property
-    def user_labels(self) -> npt.NDArray[Any]:
-        """0, 1, …, n − 1."""
-        return np.arange(self.users)
 
     @property
     def times(self) -> SlotTimes:
@@ -43,7 +35,7 @@ class City:
         return SlotTimes(None, timedelta(days=1) / SLOTS_PER_DAY)
 
     def walk(self, generator: np.random.Generator) -> Iterator[tuple[IntArray, IntArray]]:
-        """Who is on the map in each slot, and in which district."""
+        """Yield the users on the map in each slot, and their districts."""
         home = generator.choice(len(DISTRICTS), self.users, p=_WORK[::-1])
         work = generator.choice(len(DISTRICTS), self.users, p=_WORK)
         leaves, returns = generator.normal(8.5, 1.2, self.users), generator.normal(17.5, 1.8, self.users)
@@ -56,14 +48,10 @@ class City:
             yield present, np.where(elsewhere, generator.integers(len(DISTRICTS), size=len(present)), district)
 
     def count(self, rows: IntArray, classes: int, *, seed: Sequence[int]) -> npt.NDArray[np.int32]:
-        """Users per slot, class and district."""
+        """Return users per slot, class and district."""
         counts = np.zeros((self.slots, classes, len(DISTRICTS)), dtype=np.int32)
         for slot, (present, district) in enumerate(self.walk(np.random.default_rng([*seed, 11]))):
             known = rows[present] >= 0
             places = rows[present][known] * len(DISTRICTS) + district[known]
             counts[slot] = np.bincount(places, minlength=classes * len(DISTRICTS)).reshape(classes, -1)
         return counts
-
-    def resized(self, users: int, *, seed: Sequence[int]) -> City:
-        """The same city with as many people as wanted."""
-        return replace(self, users=users)

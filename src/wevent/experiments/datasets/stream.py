@@ -1,10 +1,11 @@
-"""The seam between streams and experiments."""
+"""Streams whose truth is known, as experiments take them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,27 @@ import numpy.typing as npt
 from wevent.core.arrays import IntArray
 
 
+class SlotTimes(NamedTuple):
+    """The start of the first slot and the length of slots; None for what a stream does not have."""
+
+    start: datetime | None = None
+    length: timedelta | None = None
+
+    @classmethod
+    def from_1970(cls, start: timedelta, length: timedelta) -> SlotTimes:
+        """Return the times of slots that begin so long after 1970; without a date if no calendar has it."""
+        try:
+            return cls(datetime.fromtimestamp(0, UTC) + start, length)
+        except OverflowError:
+            return cls(None, length)
+
+
 class Stream(Protocol):
-    """A stream whose truth is known: all that an experiment needs of it."""
+    """All that an experiment needs of a stream."""
 
     @property
     def name(self) -> str:
-        """What it is called in results."""
+        """The name in results."""
 
     @property
     def user_labels(self) -> npt.NDArray[Any]:
@@ -29,42 +45,39 @@ class Stream(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many."""
+        """The number of slots."""
+
+    @property
+    def times(self) -> SlotTimes:
+        """The times of the slots."""
 
     def count(self, rows: IntArray, classes: int, *, seed: Sequence[int]) -> npt.NDArray[np.int32]:
-        """Users per slot, class and cell, given each user's class (-1: not registered).
+        """Return users per slot, class and cell, given each user's class (-1: not registered).
 
         An invented stream draws its people from the seed; a recorded one does not need it.
         """
 
     def resized(self, users: int, *, seed: Sequence[int]) -> Stream:
-        """The same stream with as many users as wanted; a recorded one draws whose records they live."""
+        """Return the same stream with so many users; a recorded one draws whose records they have."""
 
 
-class SlotTimes(NamedTuple):
-    """When the first slot begins and how long slots are; None for what a stream does not know."""
+@dataclass(frozen=True)
+class Invented:
+    """An invented stream: users are numbers from 0 on."""
 
-    start: datetime | None = None
-    length: timedelta | None = None
+    users: int
+    slots: int
 
-    @classmethod
-    def from_1970(cls, start: timedelta, length: timedelta) -> SlotTimes:
-        """Of slots of which the first begins so long after 1970; without a date if no calendar has it."""
-        try:
-            return cls(datetime.fromtimestamp(0, UTC) + start, length)
-        except OverflowError:
-            return cls(None, length)
-
-
-@runtime_checkable
-class Timed(Protocol):
-    """A stream whose slots have a length."""
+    @property
+    def user_labels(self) -> npt.NDArray[Any]:
+        """The numbers of the users."""
+        return np.arange(self.users)
 
     @property
     def times(self) -> SlotTimes:
-        """When its slots are."""
+        """No times."""
+        return SlotTimes()
 
-
-def times_of(stream: Stream) -> SlotTimes:
-    """When the slots of a stream are, as far as it knows."""
-    return stream.times if isinstance(stream, Timed) else SlotTimes()
+    def resized(self, users: int, *, seed: Sequence[int]) -> Self:
+        """Return the same stream with so many users."""
+        return replace(self, users=users)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray, IntArray
+from wevent.experiments.datasets.stream import Invented
 
 Variant = Literal["printed", "authors"]
 
@@ -51,78 +52,60 @@ SYNTHETIC = tuple(_PATHS)
 
 
 @dataclass(frozen=True)
-class Binary:
+class Binary(Invented):
     """n users with independent values in every slot: 1 with probability p_t, else 0.
 
     Drawn per class, Binomial(n_g, p_t): the same law as drawing every user.
     """
 
     name: str
-    users: int
-    slots: int
     variant: Variant = "printed"
     cells: tuple[str, str] = ("0", "1")
 
-    @property
-    def user_labels(self) -> npt.NDArray[Any]:
-        """0, 1, …, n − 1."""
-        return np.arange(self.users)
-
     def probabilities(self, *, seed: Sequence[int]) -> FloatArray:
-        """p_1 … p_T; only `tlns` depends on the seed. The authors' files round to two decimals."""
+        """Return p_1 … p_T; only `tlns` depends on the seed. The authors' files round to two decimals."""
         path = _PATHS[self.name](self.slots, self.variant, self._generator(seed, 0))
         return path.round(2) if self.variant == "authors" else path
 
     def count(self, rows: IntArray, classes: int, *, seed: Sequence[int]) -> npt.NDArray[np.int32]:
-        """Users per slot, class and value."""
+        """Return users per slot, class and value."""
         sizes = np.bincount(rows[rows >= 0], minlength=classes)
         ones = self._generator(seed, 1).binomial(sizes, self.probabilities(seed=seed)[:, None])
         return np.stack([sizes - ones, ones], axis=2).astype(np.int32)
-
-    def resized(self, users: int, *, seed: Sequence[int]) -> Binary:
-        """The same stream with as many users as wanted."""
-        return replace(self, users=users)
 
     def _generator(self, seed: Sequence[int], use: int) -> np.random.Generator:
         return np.random.default_rng([*seed, zlib.crc32(self.name.encode()), use])
 
 
 def synthetic_stream(name: str, *, users: int, slots: int, variant: Variant = "printed") -> Binary:
-    """One of the paper's synthetic streams.
+    """Return one of the paper's synthetic streams.
 
     >>> synthetic_stream("sin", users=100, slots=3).probabilities(seed=[1]).round(4).tolist()
     [0.0755, 0.076, 0.0765]
     """
-    return Binary(name, users, slots, variant)
+    return Binary(users, slots, name, variant)
 
 
 @dataclass(frozen=True)
-class Daily:
+class Daily(Invented):
     """Any number of cells with a daily rhythm, for plans without a sample.
 
     Cells have Zipf shares that swing over the day, each at its own hour; a user is present with probability `present`
     on average, more by day than by night.
     """
 
-    users: int
-    slots: int
     cell_count: int
     slots_per_day: float
     present: float = 0.5
     name: str = "daily"
 
     @property
-    def user_labels(self) -> npt.NDArray[Any]:
-        """0, 1, …, n − 1."""
-        return np.arange(self.users)
-
-    @property
     def cells(self) -> Sequence[int]:
-        """0, 1, …, d − 1."""
+        """The numbers of the cells."""
         return range(self.cell_count)
 
     def count(self, rows: IntArray, classes: int, *, seed: Sequence[int]) -> npt.NDArray[np.int32]:
-        """Users per slot, class and cell."""
+        """Return users per slot, class and cell."""
         sizes = np.bincount(rows[rows >= 0], minlength=classes)
         day = 2.0 * np.pi * np.arange(self.slots) / self.slots_per_day
         phases = np.arange(self.cell_count) * 2.4  # spread over the day
@@ -133,7 +116,3 @@ class Daily:
         generator = np.random.default_rng([*seed, zlib.crc32(b"daily")])
         drawn = generator.multinomial(sizes, chances[:, None, :])
         return drawn[:, :, :-1].astype(np.int32)
-
-    def resized(self, users: int, *, seed: Sequence[int]) -> Daily:
-        """The same stream with as many users as wanted."""
-        return replace(self, users=users)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -41,13 +41,16 @@ class Judged:
     verdict: Verdict
 
 
+Evaluate = Callable[[Results, str], list[Check]]
+"""Checks of a claim; BD and BA have this suffix: "" for the threshold 1/ε, ":std" for √2/ε."""
+
+
 def judge(results: Results) -> list[Judged]:
     """Judge every claim; those about BD or BA once at their threshold 1/ε and once at √2/ε, which PBD and PBA use."""
     judged = []
-    for claim in _CLAIMS:
-        variants = [("1/ε", "bd", "ba"), ("√2/ε", "bd:std", "ba:std")] if claim.baselines else [("-", "bd", "ba")]
-        for baseline, bd, ba in variants:
-            checks = claim.evaluate(results, bd, ba)
+    for text, paper, evaluate, has_baselines in _CLAIMS:
+        for threshold, suffix in [("1/ε", ""), ("√2/ε", ":std")] if has_baselines else [("-", "")]:
+            checks = evaluate(results, suffix)
             decided = [check for check in checks if check.holds is not None]
             agreeing = sum(bool(check.holds) for check in decided)
             measured = "; ".join(check.text for check in decided or checks)
@@ -56,40 +59,32 @@ def judge(results: Results) -> list[Judged]:
                 verdict = "holds" if decided else "not tested"
             if decided:
                 measured = f"{agreeing} of {len(decided)}: {measured}"
-            judged.append(Judged(claim.text, claim.paper, baseline, measured, verdict))
+            judged.append(Judged(text, paper, threshold, measured, verdict))
     return judged
 
 
-def _compare(
-    results: Results,
-    streams: Iterable[str],
-    left: str,
-    others: Sequence[str],
-    *,
-    measure: str = "amre",
-    above: bool = False,
-) -> list[Check]:
+def _below(streams: Sequence[str], left: str, *others: str, measure: str = "amre", above: bool = False) -> Evaluate:
     """Check per stream and axis that `left` is below (or above) all others beyond noise, averaged over the settings.
 
     The text names the comparison that agrees least: the typical ratio, and the ratio of means, by which the paper averages.
     """
-    checks = []
-    for stream in streams:
-        for axis in _MAIN:
-            found = [_log_ratios(results, stream, axis, left, other, measure) for other in others]
-            if not all(found):
-                checks.append(Check(f"{stream}, {axis}: not run", None))
-                continue
-            ratios = [(mean_interval(typical), of_means) for pair in found if pair for typical, of_means in [pair]]
-            sign = -1.0 if above else 1.0
-            place = max(range(len(ratios)), key=lambda number: sign * ratios[number][0].mean)
-            interval, of_means = ratios[place]
-            against = f"against {others[place]} " if len(others) > 1 else ""
-            text = f"{stream}, {axis}: {against}{_change(interval)}, ratio of means {change(of_means)}"
-            decidable = not any(math.isnan(one.low) for one, _ in ratios)
-            holds = all(one.low > 0.0 if above else one.high < 0.0 for one, _ in ratios)
-            checks.append(Check(text, holds if decidable else None))
-    return checks
+
+    def check(results: Results, suffix: str, stream: str, axis: Axis) -> Check:
+        found = []
+        for other in others:
+            ratios = _log_ratios(results, stream, axis, _named(left, suffix), _named(other, suffix), measure)
+            if ratios is None:
+                return Check(f"{stream}, {axis}: not run", None)
+            found.append((_named(other, suffix), mean_interval(ratios[0]), ratios[1]))
+        sign = -1.0 if above else 1.0
+        name, interval, of_means = max(found, key=lambda row: sign * row[1].mean)
+        against = f"against {name} " if len(others) > 1 else ""
+        text = f"{stream}, {axis}: {against}{_change(interval)}, ratio of means {change(of_means)}"
+        if any(math.isnan(one.low) for _, one, _ in found):
+            return Check(text, None)
+        return Check(text, all(one.low > 0.0 if above else one.high < 0.0 for _, one, _ in found))
+
+    return lambda results, suffix: [check(results, suffix, stream, axis) for stream in streams for axis in _MAIN]
 
 
 def _log_ratios(
@@ -107,26 +102,45 @@ def _log_ratios(
     return np.mean(logs, axis=0).tolist(), float(np.mean(of_means))
 
 
-def _follow(
-    results: Results,
-    mechanisms: Iterable[str],
-    ends: tuple[str, str],
+def _along(
+    axis: Axis,
     holds: Callable[[Interval], bool],
-    *,
+    *mechanisms: str,
+    places: tuple[int, int] = (0, -1),
     measure: str = "amre",
-) -> list[Check]:
-    """Check the change from one setting to another per synthetic stream and mechanism, as the mean of its logarithm."""
-    checks = []
-    for stream in _SYNTHETIC:
-        for mechanism in mechanisms:
-            before, after = (results.values(stream, key, mechanism, measure) for key in ends)
-            if before is None or after is None:
-                checks.append(Check(f"{stream}, {mechanism}: not run", None))
-                continue
-            interval = mean_interval((np.log(after) - np.log(before)).tolist())
-            decided = None if math.isnan(interval.low) else holds(interval)
-            checks.append(Check(f"{stream}, {mechanism}: {_change(interval)}", decided))
-    return checks
+) -> Evaluate:
+    """Check the change between two places of an axis per synthetic stream and mechanism, in the mean of logarithms."""
+
+    def evaluate(results: Results, suffix: str) -> list[Check]:
+        checks = []
+        for stream in _SYNTHETIC:
+            for mechanism in (_named(name, suffix) for name in mechanisms):
+                keys = [keys_on(axis)[place] for place in places]
+                before, after = (results.values(stream, key, mechanism, measure) for key in keys)
+                label = f"{'' if axis in _MAIN else f'{axis} '}{stream}, {mechanism}"
+                if before is None or after is None:
+                    checks.append(Check(f"{label}: not run", None))
+                    continue
+                interval = mean_interval((np.log(after) - np.log(before)).tolist())
+                decided = None if math.isnan(interval.low) else holds(interval)
+                checks.append(Check(f"{label}: {_change(interval)}", decided))
+        return checks
+
+    return evaluate
+
+
+def _together(*parts: Evaluate) -> Evaluate:
+    return lambda results, suffix: [check for part in parts for check in part(results, suffix)]
+
+
+def _not(evaluate: Evaluate) -> Evaluate:
+    return lambda results, suffix: [
+        Check(check.text, None if check.holds is None else not check.holds) for check in evaluate(results, suffix)
+    ]
+
+
+def _named(mechanism: str, suffix: str) -> str:
+    return mechanism + suffix if mechanism in ("bd", "ba") else mechanism
 
 
 def _change(logs: Interval) -> str:
@@ -151,54 +165,24 @@ def _is_stable(logs: Interval) -> bool:
     return abs(logs.mean) <= math.log(1.25)
 
 
-Evaluate = Callable[[Results, str, str], Sequence[Check]]
-
-
-def _along(axis: Axis, holds: Callable[[Interval], bool], measure: str = "amre") -> Evaluate:
-    ends = keys_on(axis)[0], keys_on(axis)[-1]
-    return lambda results, bd, ba: _follow(results, (bd, ba, "plbu", "pbd", "pba"), ends, holds, measure=measure)
-
-
-def _between_ratios(first: int, last: int, holds: Callable[[Interval], bool]) -> Evaluate:
-    def evaluate(results: Results, bd: str, ba: str) -> list[Check]:
-        axes: tuple[Axis, ...] = ("ratio-epsilon", "ratio-window")
-        return [
-            Check(f"{axis} {check.text}", check.holds)
-            for axis in axes
-            for check in _follow(results, ("pbd", "pba"), (keys_on(axis)[first], keys_on(axis)[last]), holds)
-        ]
-
-    return evaluate
-
-
-def _plbu_is_largest_but_on_tlns(results: Results, bd: str, ba: str) -> list[Check]:
-    others = (bd, ba, "pbd", "pba")
-    on_tlns = _compare(results, ("tlns",), "plbu", others, above=True)
-    return [
-        *_compare(results, ("sin", "log"), "plbu", others, above=True),
-        *(Check(check.text, None if check.holds is None else not check.holds) for check in on_tlns),
-    ]
-
-
-def _slowest_and_quickest(results: Results, bd: str, ba: str) -> list[Check]:
+def _slowest_and_quickest(results: Results, suffix: str) -> list[Check]:
     checks = []
     for stream in ("tlns", "sin"):
-        means = {name: _mean_time(results, stream, keys_on("epsilon"), name) for name in (bd, ba, "pbd", "pba")}
+        names = [_named(name, suffix) for name in ("bd", "ba", "pbd", "pba")]
+        means = {name: _mean_time(results, stream, keys_on("epsilon"), name) for name in names}
         if any(math.isnan(mean) for mean in means.values()):
             checks.append(Check(f"{stream}: not run", None))
             continue
         shown = ", ".join(f"{name} {mean:.2f} ms" for name, mean in means.items())
-        holds = means["pbd"] == max(means.values()) and means[bd] == min(means.values())
+        holds = means["pbd"] == max(means.values()) and means[names[0]] == min(means.values())
         checks.append(Check(f"{stream}: {shown} (single runs, no interval)", holds))
     return checks
 
 
-def _time_grows_with_window(results: Results, bd: str, ba: str) -> list[Check]:
+def _time_grows_with_window(results: Results, suffix: str) -> list[Check]:
     checks = []
     for stream in _SYNTHETIC:
-        first, last = (
-            _mean_time(results, stream, [key], "pbd") for key in (keys_on("window")[0], keys_on("window")[-1])
-        )
+        first, last = (_mean_time(results, stream, [keys_on("window")[place]], "pbd") for place in (0, -1))
         if math.isnan(first) or math.isnan(last):
             checks.append(Check(f"{stream}: not run", None))
         else:
@@ -213,92 +197,87 @@ def _mean_time(results: Results, stream: str, settings: Sequence[str], mechanism
     return float(np.mean([math.nan if spent is None else spent[0] for spent in found]))
 
 
-@dataclass(frozen=True)
-class _Claim:
-    """`evaluate` takes the names of BD and BA: at the threshold 1/ε, and at √2/ε unless `baselines` is off."""
-
-    text: str
-    paper: str
-    evaluate: Evaluate
-    baselines: bool = True
-
-
-_CLAIMS = (
-    _Claim(
+_FIVE = ("bd", "ba", "plbu", "pbd", "pba")
+_CLAIMS: tuple[
+    tuple[str, str, Evaluate, bool], ...
+] = (  # text, the paper's figure, checks, and whether BD or BA is in them
+    (
         "PBD has a smaller error than BD on the real streams",
         "68 % smaller (Taxi 70.8 % and 63.1 %, Foursquare 69.6 % and 68.4 %)",
-        lambda results, bd, ba: _compare(results, _REAL, "pbd", [bd]),
+        _below(_REAL, "pbd", "bd"),
+        True,
     ),
-    _Claim(
+    (
         "PBA has a smaller error than BA on the synthetic streams",
         "24.9 % smaller (ε: TLNS 36.9, Sin 27.7, Log 28.9 %; w: 35.1, 4.2, 16.6 %)",
-        lambda results, bd, ba: _compare(results, _SYNTHETIC, "pba", [ba]),
+        _below(_SYNTHETIC, "pba", "ba"),
+        True,
     ),
-    _Claim(
-        "PBD has a smaller error than BD on the synthetic streams",
-        "consistently",
-        lambda results, bd, ba: _compare(results, _SYNTHETIC, "pbd", [bd]),
-    ),
-    _Claim(
+    ("PBD has a smaller error than BD on the synthetic streams", "consistently", _below(_SYNTHETIC, "pbd", "bd"), True),
+    (
         "PBA has the smallest error of BD, BA, PLBU, PBD, PBA on the synthetic streams",
         "consistently",
-        lambda results, bd, ba: _compare(results, _SYNTHETIC, "pba", (bd, ba, "plbu", "pbd")),
+        _below(_SYNTHETIC, "pba", "bd", "ba", "plbu", "pbd"),
+        True,
     ),
-    _Claim(
+    (
         "PBD has the smallest error of the five on the real streams",
         "consistently",
-        lambda results, bd, ba: _compare(results, _REAL, "pbd", (bd, ba, "plbu", "pba")),
+        _below(_REAL, "pbd", "bd", "ba", "plbu", "pba"),
+        True,
     ),
-    _Claim(
-        "PBA is slightly worse than BA on the real streams",
-        "slightly",
-        lambda results, bd, ba: _compare(results, _REAL, ba, ["pba"]),
-    ),
-    _Claim(
-        "PBA is better than PBD on slow (synthetic) streams",
-        "significantly",
-        lambda results, bd, ba: _compare(results, _SYNTHETIC, "pba", ["pbd"]),
-        baselines=False,
-    ),
-    _Claim(
-        "PBD is better than PBA on fast (real) streams",
+    ("PBA is slightly worse than BA on the real streams", "slightly", _below(_REAL, "ba", "pba"), True),
+    ("PBA is better than PBD on slow (synthetic) streams", "significantly", _below(_SYNTHETIC, "pba", "pbd"), False),
+    ("PBD is better than PBA on fast (real) streams", "yes", _below(_REAL, "pbd", "pba"), False),
+    (
+        "PLBU has the largest error, except on TLNS",
         "yes",
-        lambda results, bd, ba: _compare(results, _REAL, "pbd", ["pba"]),
-        baselines=False,
+        _together(
+            _below(("sin", "log"), "plbu", "bd", "ba", "pbd", "pba", above=True),
+            _not(_below(("tlns",), "plbu", "bd", "ba", "pbd", "pba", above=True)),
+        ),
+        True,
     ),
-    _Claim("PLBU has the largest error, except on TLNS", "yes", _plbu_is_largest_but_on_tlns),
-    _Claim("The error falls as epsilon grows from 0.2 to 1.0", "on all streams", _along("epsilon", _falls)),
-    _Claim("The error rises as the window grows from 40 to 200", "yes", _along("window", _rises)),
-    _Claim(
-        "That rise is gentle: at most in proportion to the window, 5 times", "gently", _along("window", _rises_gently)
+    ("The error falls as epsilon grows from 0.2 to 1.0", "on all streams", _along("epsilon", _falls, *_FIVE), True),
+    ("The error rises as the window grows from 40 to 200", "yes", _along("window", _rises, *_FIVE), True),
+    (
+        "That rise is gentle: at most in proportion to the window, 5 times",
+        "gently",
+        _along("window", _rises_gently, *_FIVE),
+        True,
     ),
-    _Claim(
+    (
         "The errors of PBD and PBA are stable while the ratio is below 0.8 (0.1 against 0.7, within 25 %)",
         "relatively stable",
-        _between_ratios(0, 3, _is_stable),
-        baselines=False,
+        _together(
+            _along("ratio-epsilon", _is_stable, "pbd", "pba", places=(0, 3)),
+            _along("ratio-window", _is_stable, "pbd", "pba", places=(0, 3)),
+        ),
+        False,
     ),
-    _Claim(
+    (
         "The errors of PBD and PBA drop when the ratio passes 0.8 (0.7 against 0.9)",
         "significantly",
-        _between_ratios(3, 4, _falls),
-        baselines=False,
+        _together(
+            _along("ratio-epsilon", _falls, "pbd", "pba", places=(3, 4)),
+            _along("ratio-window", _falls, "pbd", "pba", places=(3, 4)),
+        ),
+        False,
     ),
-    _Claim("AJSD falls as epsilon grows", "for all methods", _along("epsilon", _falls, "ajsd")),
-    _Claim("AJSD rises as the window grows", "for all methods", _along("window", _rises, "ajsd")),
-    _Claim(
+    ("AJSD falls as epsilon grows", "for all methods", _along("epsilon", _falls, *_FIVE, measure="ajsd"), True),
+    ("AJSD rises as the window grows", "for all methods", _along("window", _rises, *_FIVE, measure="ajsd"), True),
+    (
         "PBD and PBA have a smaller AJSD than BD on the synthetic streams",
         "consistently",
-        lambda results, bd, ba: [
-            *_compare(results, _SYNTHETIC, "pbd", [bd], measure="ajsd"),
-            *_compare(results, _SYNTHETIC, "pba", [bd], measure="ajsd"),
-        ],
+        _together(_below(_SYNTHETIC, "pbd", "bd", measure="ajsd"), _below(_SYNTHETIC, "pba", "bd", measure="ajsd")),
+        True,
     ),
-    _Claim(
+    (
         "PBA has the smallest AJSD of the five on the synthetic streams",
         "yes",
-        lambda results, bd, ba: _compare(results, _SYNTHETIC, "pba", (bd, ba, "plbu", "pbd"), measure="ajsd"),
+        _below(_SYNTHETIC, "pba", "bd", "ba", "plbu", "pbd", measure="ajsd"),
+        True,
     ),
-    _Claim("PBD takes the longest and BD the shortest time (TLNS, Sin)", "yes", _slowest_and_quickest),
-    _Claim("The time of PBD grows with the window", "yes", _time_grows_with_window, baselines=False),
+    ("PBD takes the longest and BD the shortest time (TLNS, Sin)", "yes", _slowest_and_quickest, True),
+    ("The time of PBD grows with the window", "yes", _time_grows_with_window, False),
 )
