@@ -14,12 +14,12 @@ import pytest
 from wevent import Population, Publisher, Requirement
 from wevent.auditing.audit_subject import AuditSubject, build_subject
 from wevent.auditing.exact.enumeration import Enumeration
-from wevent.auditing.exact.forking import fingerprint, fork
 from wevent.auditing.exact.laws import EXACT, LaplaceCall
 from wevent.auditing.exact.pairs import Case, PairMove, Playing
+from wevent.auditing.exact.scripted_noise import Chooser, NotFollowed, ScriptedNoise
 from wevent.auditing.exact.slot_law import SlotLaw
 from wevent.auditing.exact.slot_run import run_slot
-from wevent.auditing.exact.steered import Chooser, NotFollowed, SteeredNoise
+from wevent.auditing.exact.state_copy import fingerprint, fork
 from wevent.core.budget import noise_scale
 from wevent.core.estimators import Sampling, laplace_error, sample
 from wevent.core.mechanism import Measurement
@@ -28,7 +28,7 @@ NINE = Population({Requirement(1, "0.5"): 9})
 
 
 def published(estimator: Sampling, cells: int = 1, noise: Any = None) -> Publisher:
-    publisher = Publisher(NINE, cells, "uniform", noise=noise or SteeredNoise())
+    publisher = Publisher(NINE, cells, "uniform", noise=noise or ScriptedNoise())
     pieces = publisher._pieces
     publisher._pieces = type(pieces)(pieces.policy, estimator, pieces.smoother, None, False)
     return publisher
@@ -95,7 +95,7 @@ def test_states_that_refer_differently_have_different_marks() -> None:
 
 
 def test_a_source_of_noise_is_exchanged_wherever_it_is_held() -> None:
-    noise = SteeredNoise()
+    noise = ScriptedNoise()
     held = Note(laplace=partial(noise.laplace), binomial=noise.binomial, respond=noise.respond)
     run = run_slot(published(Sampling(), noise=held), np.array([[3]]), (), drawing([2]))
     assert any(isinstance(call, LaplaceCall) for call in run.calls)
@@ -108,7 +108,7 @@ def test_a_closure_is_copied_with_its_defaults() -> None:
     def add(*, more: int = 2) -> int:
         return held[0] + more
 
-    assert fork(Note(add=add), SteeredNoise()).add() == 3
+    assert fork(Note(add=add), ScriptedNoise()).add() == 3
 
 
 def test_noise_that_is_told_in_some_slots_only() -> None:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from wevent import Population, Publisher, Requirement
-from wevent.auditing.exact.forking import fingerprint, fork
 from wevent.auditing.exact.laws import EXACT, laplace_between
+from wevent.auditing.exact.scripted_noise import ScriptedNoise
 from wevent.auditing.exact.slot_law import SlotLaw
 from wevent.auditing.exact.slot_run import run_slot
-from wevent.auditing.exact.steered import SteeredNoise
+from wevent.auditing.exact.state_copy import fingerprint, fork
 from wevent.core.budget import NANO, noise_scale, sampling_probability
 from wevent.core.estimators import Sampling, laplace_error, sample
 from wevent.core.mechanism import Measurement
@@ -47,7 +47,7 @@ def probability(publisher: Publisher, counts: Any, wanted: Any) -> Decimal:
 
 
 def test_a_sampled_sum_with_noise() -> None:
-    publisher = Publisher(TWO, 2, "pbu", noise=SteeredNoise())
+    publisher = Publisher(TWO, 2, "pbu", noise=ScriptedNoise())
     wanted = run_slot(publisher, np.array([[2, 1], [40, 60]]), (), lambda number, call: call.default())  # [42, 61]
     for sampled in ([2, 1], [1, 1], [0, 0]):
         direct = Decimal(0)
@@ -61,7 +61,7 @@ def test_a_sampled_sum_with_noise() -> None:
 
 
 def test_a_probe_and_a_publication_draw_samples_of_their_own() -> None:
-    publisher = Publisher(TWO, 1, "pbd", noise=SteeredNoise())
+    publisher = Publisher(TWO, 1, "pbd", noise=ScriptedNoise())
     counts = np.array([[1], [300]])
     wanted = run_slot(publisher, counts)
     assert wanted.observables["dissimilarity", 0] == 301.0
@@ -73,7 +73,7 @@ def test_a_probe_and_a_publication_draw_samples_of_their_own() -> None:
 
 
 def test_all_outcomes_of_a_slot_sum_to_one() -> None:
-    publisher = Publisher(Population({Requirement(1, 8): 3, Requirement(1, "0.5"): 1}), 1, "pbu", noise=SteeredNoise())
+    publisher = Publisher(Population({Requirement(1, 8): 3, Requirement(1, "0.5"): 1}), 1, "pbu", noise=ScriptedNoise())
     law, counts = SlotLaw(), np.array([[1], [2]])
     total = Decimal(0)
     for value in range(-20, 25):
@@ -84,7 +84,7 @@ def test_all_outcomes_of_a_slot_sum_to_one() -> None:
 
 
 def test_reports_of_the_local_model() -> None:
-    publisher = Publisher(Population({Requirement(1, 1): 1}), 1, "plbu", noise=SteeredNoise())
+    publisher = Publisher(Population({Requirement(1, 1): 1}), 1, "plbu", noise=ScriptedNoise())
     wanted = run_slot(publisher, np.array([[1]]))
     present, absent = (probability(publisher, np.array([[count]]), wanted) for count in (1, 0))
     assert abs(present + absent - 1) < ROUNDING  # d = 1: a truth and its lie
@@ -98,7 +98,7 @@ def test_what_other_counts_never_show_has_no_way_to_it() -> None:
             values = sample(counts, spend, noise) + noise.laplace(spend.noise, 1)
             return Measurement(values, laplace_error(spend.noise.scale))
 
-    publisher = Publisher(Population({Requirement(1, 1): 9}), 2, "uniform", noise=SteeredNoise())
+    publisher = Publisher(Population({Requirement(1, 1): 9}), 2, "uniform", noise=ScriptedNoise())
     publisher._pieces = type(publisher._pieces)(
         publisher._pieces.policy, OneNoise(), publisher._pieces.smoother, None, False
     )
@@ -114,7 +114,7 @@ def test_draws_that_a_clip_makes_alike_are_added_up() -> None:
             measured = super().measure(permit, plan, counts, noise)
             return measured._replace(values=np.clip(measured.values, 0, 3))
 
-    publisher = Publisher(Population({Requirement(1, 1): 9}), 1, "uniform", noise=SteeredNoise())
+    publisher = Publisher(Population({Requirement(1, 1): 9}), 1, "uniform", noise=ScriptedNoise())
     publisher._pieces = type(publisher._pieces)(
         publisher._pieces.policy, Clipped(), publisher._pieces.smoother, None, False
     )
@@ -139,17 +139,17 @@ def test_the_probability_of_a_run_of_draws(low: int | None, high: int | None) ->
 @pytest.mark.parametrize("mechanism", ["pbd", "pba", "pft", "plbu"])
 def test_a_fork_is_in_the_same_state_and_goes_its_own_way(mechanism: str) -> None:
     population = Population({Requirement(3, 1): 5, Requirement(2, "0.4"): 4})
-    publisher = Publisher(population, 2, mechanism, noise=SteeredNoise())
+    publisher = Publisher(population, 2, mechanism, noise=ScriptedNoise())
     counts = np.array([[1, 0], [2, 1]])
     publisher.step(counts)
     before = fingerprint(publisher)
-    forked = fork(publisher, SteeredNoise())
+    forked = fork(publisher, ScriptedNoise())
     assert before is not None
     assert fingerprint(forked) == before
     for _ in range(4):
         forked.step(counts)
     assert fingerprint(publisher) == before != fingerprint(forked)
-    twin = fork(publisher, SteeredNoise())
+    twin = fork(publisher, ScriptedNoise())
     for _ in range(4):
         publisher.step(counts)
         twin.step(counts)
@@ -167,6 +167,6 @@ def test_what_a_closure_remembers_is_copied_too() -> None:
             self.note = lambda value: remembered.append(value) or len(remembered)
 
     holder = Holder()
-    forked = fork(holder, SteeredNoise())
+    forked = fork(holder, ScriptedNoise())
     assert forked.note(1) == 1
     assert remembered == []

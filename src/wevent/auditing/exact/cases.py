@@ -11,8 +11,8 @@ from wevent.auditing.audit_subject import AuditSubject
 from wevent.auditing.exact.laws import ResponseCall
 from wevent.auditing.exact.lives import Life
 from wevent.auditing.exact.pairs import Case
+from wevent.auditing.exact.scripted_noise import NotFollowed, ScriptedNoise, UnseenRandomness
 from wevent.auditing.exact.slot_run import run_slot
-from wevent.auditing.exact.steered import NotFollowed, SteeredNoise, UnseenRandomness
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import WeventError
@@ -119,7 +119,7 @@ def responds(subject: AuditSubject) -> bool:
     population, least, _ = SEARCHED_LOCAL[0]
     cells = max(least, _most_cells(subject))
     try:
-        run = run_slot(subject.make(population, cells, SteeredNoise()), _nobody(population, cells))
+        run = run_slot(subject.make(population, cells, ScriptedNoise()), _nobody(population, cells))
     except (NotFollowed, UnseenRandomness, WeventError):
         return False  # the audit says so where it says what it finds
     return any(isinstance(call, ResponseCall) for call in run.calls)

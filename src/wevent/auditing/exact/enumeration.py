@@ -19,9 +19,9 @@ from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.laws import BinomialCall, Call, LaplaceCall, ResponseCall, TooManyDraws
 from wevent.auditing.exact.pairs import Case, Moment, PairMove, Playing, Record
 from wevent.auditing.exact.proposals import far_draw
+from wevent.auditing.exact.scripted_noise import Chooser
 from wevent.auditing.exact.search import Worst
 from wevent.auditing.exact.slot_run import SlotRun, run_slot
-from wevent.auditing.exact.steered import Chooser
 from wevent.core.arrays import IntArray
 
 SLOTS = 4

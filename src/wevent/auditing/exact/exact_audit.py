@@ -20,8 +20,8 @@ from wevent.auditing.audit_subject import AuditSubject, Finding, Unclear
 from wevent.auditing.exact.cases import SEARCHED, SEARCHED_LOCAL, TABULATED, TINY, TINY_LOCAL, World, cases_of, responds
 from wevent.auditing.exact.enumeration import SLOTS, Enumeration
 from wevent.auditing.exact.pairs import Case, is_broken
+from wevent.auditing.exact.scripted_noise import NotFollowed, ScriptedNoise, UnseenRandomness
 from wevent.auditing.exact.search import Search
-from wevent.auditing.exact.steered import NotFollowed, SteeredNoise, UnseenRandomness
 from wevent.auditing.exact.tabulation import largest_loss
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Requirement
@@ -67,7 +67,7 @@ def audit_exactly(
     cases = cases_of(subject, chosen)
     if not (tiny_cases or cases):
         population, cells, _ = chosen[0]  # refused everywhere: a mistake in its options, perhaps; it says which
-        subject.make(population, cells, SteeredNoise())
+        subject.make(population, cells, ScriptedNoise())
     _enumerate(log, tiny_cases, began + seconds * _TINY_PART)
     _search(log, cases, began + seconds, seed, rounds)
     if log.is_unclear and not log.ends:

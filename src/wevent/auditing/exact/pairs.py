@@ -11,10 +11,10 @@ import numpy as np
 from wevent.auditing.audit_subject import AuditSubject, Stepping
 from wevent.auditing.exact.laws import EXACT, TooManyDraws
 from wevent.auditing.exact.lives import Life, Living
+from wevent.auditing.exact.scripted_noise import Chooser, NotFollowed, ScriptedNoise, UnseenRandomness, as_it_is
 from wevent.auditing.exact.sides import Side, log_ratio
 from wevent.auditing.exact.slot_law import SlotLaw
 from wevent.auditing.exact.slot_run import SlotRun, run_slot
-from wevent.auditing.exact.steered import Chooser, NotFollowed, SteeredNoise, UnseenRandomness, as_it_is
 from wevent.core.arrays import IntArray
 from wevent.core.budget import NANO
 from wevent.core.requirements import Population, Requirement
@@ -47,7 +47,7 @@ class Case:
 
     def start(self) -> Stepping:
         """Return a publisher before slot 1."""
-        noise = SteeredNoise()
+        noise = ScriptedNoise()
         publisher = self.subject.make(self.population, self.cells, noise)
         return Living(publisher, self.life, noise) if self.life else publisher
 

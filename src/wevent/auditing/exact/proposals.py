@@ -9,8 +9,8 @@ import numpy as np
 
 from wevent.auditing.exact.laws import Call, LaplaceCall
 from wevent.auditing.exact.pairs import Case, PairMove, Record
+from wevent.auditing.exact.scripted_noise import Chooser, as_it_is
 from wevent.auditing.exact.slot_run import SlotRun, run_slot
-from wevent.auditing.exact.steered import Chooser, as_it_is
 from wevent.core.arrays import IntArray
 
 Records = tuple[Record, Record]

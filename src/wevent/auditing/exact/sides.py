@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
 from wevent.auditing.audit_subject import Stepping
-from wevent.auditing.exact.forking import fingerprint
 from wevent.auditing.exact.laws import EXACT, TooManyDraws
 from wevent.auditing.exact.slot_law import SlotLaw
 from wevent.auditing.exact.slot_run import SlotRun
+from wevent.auditing.exact.state_copy import fingerprint
 from wevent.core.arrays import IntArray
 
 _MOST_STATES = 48

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wevent.auditing.audit_subject import Stepping
-from wevent.auditing.exact.equal_draws import Level, reach_monotone
 from wevent.auditing.exact.laws import EXACT, LaplaceCall, laplace_probability
-from wevent.auditing.exact.responses import Slopes, learn_slopes
+from wevent.auditing.exact.level_sets import Level, reach_monotone
+from wevent.auditing.exact.scripted_noise import NotFollowed
+from wevent.auditing.exact.sensitivity import Slopes, learn_slopes
 from wevent.auditing.exact.slot_run import SlotRun, run_slot
-from wevent.auditing.exact.steered import NotFollowed
 from wevent.core.arrays import FloatArray, IntArray
 
 _CORRECTIONS = 4  # of a solved draw, for floats that are rounded on their way out

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from wevent.auditing.audit_subject import Stepping
-from wevent.auditing.exact.forking import fork
 from wevent.auditing.exact.laws import Call
 from wevent.auditing.exact.outcomes import Observables, Outcome, failure_of, observables_of, outcome_of, told
-from wevent.auditing.exact.steered import Chooser, NotFollowed, SteeredNoise, as_it_is
+from wevent.auditing.exact.scripted_noise import Chooser, ScriptedNoise, as_it_is
+from wevent.auditing.exact.state_copy import fork
 from wevent.core.arrays import IntArray
 
 
@@ -44,11 +44,8 @@ def run_slot(state: Stepping, counts: IntArray, script: Sequence[IntArray] = (),
         NotFollowed: if the publisher holds what cannot be copied, or draws without end.
         UnseenRandomness: if it asks for other draws than before.
     """
-    noise = SteeredNoise(script, choose)
-    try:
-        forked = fork(state, noise)
-    except Exception as error:  # a lock, a file, a permit that was kept
-        raise NotFollowed(f"a state that cannot be copied ({type(error).__name__})") from error
+    noise = ScriptedNoise(script, choose)
+    forked = fork(state, noise)
     try:
         release = forked.step(counts.copy())
     except Exception as error:  # noqa: BLE001  that a slot fails is seen, too

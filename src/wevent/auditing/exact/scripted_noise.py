@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def as_it_is(number: int, call: Call) -> IntArray:
     return call.default()
 
 
-class SteeredNoise:
+class ScriptedNoise:
     """Redeems permits as every source does, says the script's draws, then what is chosen, and keeps every call and draw.
 
     Args:
@@ -64,11 +63,6 @@ class SteeredNoise:
         """Reports for answers, with the truth probabilities that the secure source uses (spec 9)."""
         redeem(permit, ResponsePermit)
         return self._draw(ResponseCall(np.array(counts), tuple(permit.truths.tolist())))
-
-    def __deepcopy__(self, memo: dict[Any, Any]) -> SteeredNoise:
-        """Exchanged where a publisher is forked, also inside of what only Python itself can copy (a partial, a deque)."""
-        exchanged: SteeredNoise = memo[SteeredNoise]
-        return exchanged
 
     def _draw(self, call: Call) -> IntArray:
         number = len(self.calls)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from wevent.auditing.audit_subject import Stepping
-from wevent.auditing.exact.forking import fingerprint
 from wevent.auditing.exact.laws import LaplaceCall
+from wevent.auditing.exact.scripted_noise import NotFollowed
 from wevent.auditing.exact.slot_run import SlotRun, run_slot
-from wevent.auditing.exact.steered import NotFollowed
+from wevent.auditing.exact.state_copy import fingerprint
 from wevent.core.arrays import FloatArray, IntArray
 
 Key = tuple[str, int]

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from wevent.auditing.audit_subject import Stepping
-from wevent.auditing.exact.forking import fingerprint
 from wevent.auditing.exact.laws import EXACT, laplace_between
-from wevent.auditing.exact.responses import Key, Slopes
+from wevent.auditing.exact.scripted_noise import NotFollowed
+from wevent.auditing.exact.sensitivity import Key, Slopes
 from wevent.auditing.exact.slot_run import SlotRun, run_slot
-from wevent.auditing.exact.steered import NotFollowed
+from wevent.auditing.exact.state_copy import fingerprint
 from wevent.core.arrays import IntArray
 
 _FARTHEST = 2**48  # as far as is looked; what is the same up to there is the same for ever
