@@ -37,7 +37,7 @@ import pytest
 GROUPS = {  # each is a third of the sample
     "ledger, permit, noise": "core/ledger.py core/permit.py noise/*.py",
     "core": "core/*.py core/pft/*.py",
-    "commit and recovery": "journal/*.py publishing/loop.py publishing/staleness.py publishing/restor*.py",
+    "commit and recovery": "journal/**/*.py publishing/loop.py publishing/staleness.py publishing/restor*.py",
 }
 NEEDS_A_SERVER = ("postgres", "lease", "connection", "__init__")
 TESTS = "unit/core unit/noise unit/publisher unit/people unit/journal unit/publishing contract golden property zoo"

@@ -16,8 +16,8 @@ import numpy as np
 
 from wevent.auditing.exact.scripted_noise import NotFollowed, ScriptedNoise
 from wevent.core.mechanism import Mechanism
-from wevent.core.requirements import Population, Requirement
 from wevent.core.options import Options
+from wevent.core.requirements import Population, Requirement
 from wevent.counting.labels import Cells
 
 Thing = TypeVar("Thing")
