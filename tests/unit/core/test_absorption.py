@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.unit.scripted import ScriptedNoise, publish
 from wevent import Population, Publisher, Requirement
 
@@ -20,34 +18,6 @@ def test_the_worked_example() -> None:
     one, two = [EPSILON // 4, EPSILON // 6, EPSILON // 8], [EPSILON // 2, EPSILON // 3, EPSILON // 4]
     assert [release.probe_charges.tolist() for release in releases] == [one] * 5
     assert [release.publication_charges.tolist() for release in releases] == [one, [0] * 3, two, [0] * 3, one]
-
-
-def test_shares_are_floored_before_they_are_counted() -> None:
-    releases = publish("pba", {3: 1_000_000_005}, "PsP")
-    share = 1_000_000_005 // 6
-    assert [release.publication_charges.tolist()[0] for release in releases] == [share, 0, 2 * share]
-
-
-def test_no_more_than_a_window_of_shares_is_absorbed() -> None:
-    releases = publish("pba", {2: EPSILON, 5: EPSILON}, "sssssssP")
-    assert releases[-1].publication_charges.tolist() == [2 * (EPSILON // 4), 5 * (EPSILON // 10)]
-
-
-def test_nullified_by_the_largest_absorption() -> None:
-    """After 2 and 4 shares, three slots are nullified for everyone: the larger bound rules."""
-    releases = publish("pba", {2: EPSILON, 9: EPSILON}, "sssP---P")
-    outcomes = [release.outcome for release in releases]
-    assert outcomes == ["repeated"] * 3 + ["fresh"] + ["nullified"] * 3 + ["fresh"]
-    share_2, share_9 = EPSILON // 4, EPSILON // 18
-    assert releases[3].publication_charges.tolist() == [2 * share_2, 4 * share_9]
-    assert releases[7].publication_charges.tolist() == [2 * share_2, share_9]  # 8 − 4 − 1 capped at 2; 8 − 4 − 3
-
-
-def test_nullified_slots_still_pay_for_the_probe_and_read_nothing() -> None:
-    release = publish("pba", {4: EPSILON}, "sP-")[-1]
-    assert release.outcome == "nullified"
-    assert release.charges.tolist() == [EPSILON // 8]
-    assert release.dissimilarity is None
 
 
 def test_a_refunded_publication_still_owns_its_whole_block() -> None:
@@ -75,12 +45,3 @@ def test_a_class_that_joins_counts_from_slot_zero() -> None:
     publisher.update(Population({Requirement(4, "2.4"): 10, Requirement(9, "1.8"): 10}), turnover=0)
     release = publisher.step([[3, 3], [3, 3]])
     assert release.publication_charges.tolist() == [300_000_000, 200_000_000]  # one share; min(2 − 0, 9) shares
-
-
-@pytest.mark.parametrize("script", ["PPPPPPPP", "ssssssss", "PsP-PsP-", "sssP---P"])
-def test_ba_is_pba_with_the_strictest_requirement_for_all(script: str) -> None:
-    mixed = publish("ba", {2: 3_000_000_000, 4: 1_000_000_000}, script)
-    strict = publish("pba", {4: 1_000_000_000}, script)
-    for ours, reference in zip(mixed, strict, strict=True):
-        assert ours.outcome == reference.outcome
-        assert ours.charges.tolist() == reference.charges.tolist() * 2

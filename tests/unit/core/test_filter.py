@@ -139,23 +139,6 @@ def test_advance_leaves_its_input_alone() -> None:
         state = following
 
 
-@pytest.mark.parametrize("stop", [0, 1, 2, 9, 20])
-def test_a_dumped_state_continues_bit_for_bit(stop: int) -> None:
-    random, tracker = np.random.default_rng(4), Filter()
-    stream = [
-        measured(np.array([700.0, 5.0]), 90.0, random, composition=0.1) if slot % 2 == 0 else None for slot in range(40)
-    ]
-    state = tracker.start(2)
-    for measurement in stream[:stop]:
-        state, _ = tracker.advance(state, measurement)
-    restored = Filter().load(tracker.dump(state))
-    for measurement in stream[stop:]:
-        state, estimate = tracker.advance(state, measurement)
-        restored, again = tracker.advance(restored, measurement)
-        assert again.values.tobytes() == estimate.values.tobytes()
-    assert snapshot(restored) == snapshot(state)
-
-
 @pytest.mark.parametrize("period", [1, 8])
 def test_intervals_cover_a_random_walk(period: int) -> None:
     """95 % intervals hold the truth in 90 to 99 % of slots and cells."""

@@ -121,21 +121,6 @@ def look(ledger: Ledger, told: list[int]) -> None:
         assert ledger.forecast(delays).tolist() == dense(ledger, delays).tolist()
 
 
-def test_forecast_remembers_charges_until_they_leave_and_not_those_of_another_life(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(ledgers, "_SHORT", 0)
-    held = population([3, 7])
-    ledger = Ledger(held)
-    empty = held, 1, ledger.export()
-    for life in ([1, 0, 0, 1, 0], [1, 0, 1, 0, 0]):  # the second one in the same slots
-        ledger.load(*empty)
-        for charges in [*life, *[0] * 8]:
-            charge = np.full(2, charges * 1000)
-            ledger.commit(ledger.reserve(None, charge), charge)
-            look(ledger, [1, 2, 5])
-
-
 def test_forecast_looks_at_charges_and_not_at_places() -> None:
     """In a window of a million slots with three charges a forecast touches no array of a million."""
     window = 1_000_000
@@ -153,29 +138,3 @@ def test_forecast_looks_at_charges_and_not_at_places() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 100_000
-
-
-def test_forecast_comes_true() -> None:
-    """Idle slots pass: what was forecast is then what the gate allows, and not a nano-epsilon more."""
-    random = np.random.default_rng(3)
-    ledger = Ledger(Population({Requirement.from_nano(window, EPSILON): 1 for window in (1, 4, 7)}))
-    for _ in range(20):
-        ledger.replay(ledger.nothing, ledger.remaining() // random.integers(2, 5, size=3))
-    forecast = ledger.forecast(DELAYS)
-    for delay in DELAYS.tolist():
-        assert forecast[:, delay].tolist() == ledger.remaining().tolist()
-        ledger.commit(None, None)
-
-
-def test_rows_that_outlive_their_class_are_forecast_too() -> None:
-    """The gate reserves nothing for them, but their charges have not left the window."""
-    stays, leaves = Requirement.from_nano(4, EPSILON), Requirement.from_nano(6, EPSILON)
-    ledger = Ledger(Population({stays: 1, leaves: 1}))
-    charge = np.array([7, 5])
-    ledger.commit(ledger.reserve(None, charge), charge)
-    ledger.update(Population({stays: 1}))
-    assert ledger.rows == (stays, leaves)
-    assert ledger.forecast(np.array([0, 2, 3, 4, 5])).tolist() == [
-        [EPSILON - 7, EPSILON - 7, EPSILON, EPSILON, EPSILON],
-        [EPSILON - 5, EPSILON - 5, EPSILON - 5, EPSILON - 5, EPSILON],
-    ]

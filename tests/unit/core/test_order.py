@@ -87,12 +87,6 @@ def test_a_row_without_a_class_binds_no_row() -> None:
     assert pinned.reserve(None, ints(0, 9, 9)).publication_budgets.tolist() == [0, 9, 0]  # pinned: charged and binding
 
 
-def test_a_replayed_slot_is_stored_as_it_was() -> None:
-    ledger = Ledger(ALL)
-    ledger.replay(ints(1, 2, 3), ints(4, 5, 6))
-    assert ledger.spent().tolist() == [5, 7, 9]
-
-
 REQUIREMENTS = st.tuples(st.integers(1, 6), st.integers(12, 40)).map(lambda key: Requirement.from_nano(*key))
 
 
@@ -168,10 +162,3 @@ def test_a_release_states_the_charges_that_are_stored() -> None:
             if release.fresh:
                 assert publisher._history.last_charges.tolist() == release.publication_charges.tolist()
             books.append(release.charges)
-
-
-def test_an_order_is_found_once_for_the_same_classes() -> None:
-    ledger = Ledger(ALL)
-    before = ledger._order
-    ledger.update(Population({LOOSE: 1, OTHER: 2, STRICT: 3}))
-    assert ledger._order is before

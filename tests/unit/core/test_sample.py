@@ -15,8 +15,3 @@ def test_published_at_slots_1_and_1_plus_w_and_repeated_in_between() -> None:
     for release in releases:
         assert release.charges.tolist() == ([1_000_000_000] * 2 if release.fresh else [0, 0])
     assert [release.histogram.tolist() for release in releases] == [[0, 1]] * 4 + [[4, 1]] * 4 + [[8, 1]]
-
-
-def test_with_a_window_of_one_every_slot_is_published() -> None:
-    publisher = Publisher(Population({Requirement(1, 1): 9}), 2, "sample", noise=ScriptedNoise([]))
-    assert [publisher.step([[1, 1]]).fresh for _ in range(5)] == [True] * 5

@@ -189,17 +189,3 @@ def test_polish_applies_to_every_mechanism(mechanism: str) -> None:
         assert (release.histogram >= 0).all()
         assert release.histogram.sum() == 100
         assert (release.histogram == np.rint(release.histogram)).all()
-
-
-@pytest.mark.parametrize("mechanism", ["pft", "pba"])
-def test_options_survive_a_restart(mechanism: str) -> None:
-    options = {"nonnegative": True, "round": True, "neighbours": "replace", "known_total": 100}
-    options |= {"class_weights": "equal"} if mechanism == "pft" else {"estimator": "weighting", "smoothing": "filter"}
-    publisher = Publisher(POPULATION, 3, mechanism, noise=SeededNoise(4), **options)  # type: ignore[arg-type]
-    random = np.random.default_rng(9)
-    slots = [random.integers(0, [[13], [20]], size=(2, 3)) for _ in range(40)]
-    for counts in slots[:17]:
-        publisher.step(counts)
-    restored = Publisher.restore(publisher.state())
-    for counts in slots[17:]:
-        assert restored.step(counts).to_dict() == publisher.step(counts).to_dict()

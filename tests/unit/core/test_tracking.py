@@ -132,47 +132,6 @@ def test_nothing_is_spent_between_releases_and_a_period_passes() -> None:
             assert slot - last >= period
 
 
-def test_the_same_history_makes_the_same_offer() -> None:
-    """The offer is a function of ledger and past outputs; different counts in the open slot change nothing."""
-    population = Population({Requirement(8, 1): 400, Requirement(20, "0.5"): 600})
-    left, right = publisher_for(population, 7), publisher_for(population, 7)
-    for slot in range(40):
-        counts = counts_of(population, slot)
-        left.step(counts)
-        right.step(counts)
-        offers = [one._pieces.policy.offer(one._ledger, one._history) for one in (left, right)]
-        again = left._pieces.policy.offer(left._ledger, left._history)
-        assert [isinstance(offer, NoOffer) for offer in offers] == [isinstance(again, NoOffer)] * 2
-        assert np.array_equal(offers[0], offers[1])
-        assert np.array_equal(offers[0], again)
-    # the open slot's counts may be anything: charges and outcome are decided already
-    one, other = left.step(counts_of(population, 0)), right.step(np.zeros((2, 2), dtype=np.int64))
-    assert one.outcome == other.outcome
-    assert one.charges.tolist() == other.charges.tolist()
-
-
-def test_a_restored_publisher_continues_identically() -> None:
-    population = Population({Requirement(8, 1): 400, Requirement(20, "0.5"): 600})
-    publisher = publisher_for(population, 7)
-    for slot in range(30):
-        publisher.step(counts_of(population, slot))
-    restored = Publisher.restore(publisher.state())
-    for slot in range(30, 70):
-        expected, found = publisher.step(counts_of(population, slot)), restored.step(counts_of(population, slot))
-        assert found.histogram.tobytes() == expected.histogram.tobytes()
-        assert found.std_error.tobytes() == expected.std_error.tobytes()
-        assert found.charges.tolist() == expected.charges.tolist()
-    assert restored.state() == publisher.state()
-
-
-def test_nobody_registered() -> None:
-    population = Population({Requirement(5, 1): 0, Requirement(9, 2): 0})
-    publisher = publisher_for(population)
-    releases = [publisher.step(np.zeros((2, 2), dtype=np.int64)) for _ in range(60)]
-    assert releases[0].fresh
-    assert all(np.isfinite(release.histogram).all() for release in releases)
-
-
 def test_a_lenient_class_without_members_does_no_harm() -> None:
     population = Population({Requirement(1, "0.00001"): 10, Requirement(1, 50): 0})
     publisher = publisher_for(population)
@@ -180,28 +139,6 @@ def test_a_lenient_class_without_members_does_no_harm() -> None:
         release = publisher.step([[6, 4], [0, 0]])
         assert np.isfinite(release.histogram).all()
         assert release.threshold == 10_000
-
-
-def test_people_come_and_go() -> None:
-    """A class that joins late or leaves changes the budgets, not the rules."""
-    old, new = Requirement(30, 1), Requirement(10, "0.4")
-    publisher = publisher_for(Population({old: 500}))
-    charged = []
-    for slot in range(240):
-        if slot == 80:
-            publisher.update(Population({old: 500, new: 300}), turnover=300)
-        if slot == 160:
-            publisher.update(Population({new: 300}), turnover=500)
-        population = publisher.population
-        release = publisher.step(counts_of(population, slot))
-        charged.append(
-            {
-                (one.window, one.nano): (0, charge)
-                for one, charge in zip(population.classes, release.charges.tolist(), strict=True)
-            }
-        )
-    assert violated_windows(charged) == []
-    assert any(charges.get((10, 400_000_000), (0, 0))[1] for charges in charged[200:])
 
 
 def test_unbiased_means_equal_budgets_at_every_release() -> None:
@@ -315,10 +252,6 @@ def test_a_release_waits_until_half_of_its_budget_is_there() -> None:
         ledger.commit(None, None)
     history = replace(history, slot=41)
     assert not isinstance(policy.offer(ledger, history), NoOffer)
-
-
-def test_never_looks_first() -> None:
-    assert AdaptivePeriod(Filter().outlook).probe(Ledger(Population({Requirement(4, 1): 1}))) is None
 
 
 def test_offers_do_not_depend_on_how_many_everybody_is() -> None:

@@ -29,24 +29,3 @@ def test_the_personalised_method_pays_about_32() -> None:
     candidates, errors = reporting_errors([250_000_000, 125_000_000], [98, 2])
     assert candidates.tolist() == [125_000_000, 250_000_000]
     assert errors.tolist() == pytest.approx([128, 33.63], abs=0.01)
-
-
-def test_every_slot_is_published_with_the_same_budget_without_end() -> None:
-    publisher = Publisher(DRIVERS, 2, "pbu", noise=ScriptedNoise([]))
-    releases = [publisher.step([[1, 1], [1, 1]]) for _ in range(30)]
-    assert {release.outcome for release in releases} == {"fresh"}
-    assert {tuple(release.charges.tolist()) for release in releases} == {(250_000_000, 125_000_000)}
-    assert all(release.probe_charges.tolist() == [0, 0] for release in releases)
-
-
-def test_the_even_share_is_floored() -> None:
-    publisher = Publisher(Population({Requirement(3, 1): 9}), 2, "uniform", noise=ScriptedNoise([]))
-    assert publisher.step([[1, 1]]).charges.tolist() == [333_333_333]
-
-
-@pytest.mark.parametrize(("mechanism", "charges"), [("lbu", [125_000_000] * 2), ("plbu", [250_000_000, 125_000_000])])
-def test_the_local_mechanisms_spend_the_same(mechanism: str, charges: list[int]) -> None:
-    publisher = Publisher(DRIVERS, 2, mechanism, noise=ScriptedNoise([]))
-    release = publisher.step([[50, 40], [1, 1]])
-    assert release.charges.tolist() == charges
-    assert release.outcome == "fresh"

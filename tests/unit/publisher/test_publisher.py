@@ -82,19 +82,6 @@ def test_a_run_is_lazy() -> None:
     assert made.slot == 6
 
 
-def test_a_run_is_the_same_as_its_steps() -> None:
-    stream = [[[slot, 3], [5, slot]] for slot in range(30)]
-    stepped = publisher()
-    expected = [stepped.step(counts).to_dict() for counts in stream]
-    assert [release.to_dict() for release in publisher().run(stream)] == expected
-
-
-def test_seeds() -> None:
-    first, same, other = ([one.to_dict() for one in publisher("pbu", seed).run([COUNTS] * 20)] for seed in (3, 3, 4))
-    assert first == same
-    assert first != other
-
-
 @pytest.mark.parametrize("mechanism", ["pbd", "pba", "pbu"])
 def test_replace_doubles_the_noise(mechanism: str) -> None:
     one = Population({Requirement(2, 1): 400})
@@ -162,16 +149,6 @@ def test_an_update_that_is_refused_changes_nothing(mechanism: str, wrong: Any) -
     with pytest.raises(InvalidPopulation):
         made.update(wrong, turnover=0)
     assert made.state() == before
-
-
-def test_the_population_can_empty_and_fill_again() -> None:
-    made = publisher("pbd")
-    made.step(COUNTS)
-    empty = Population({Requirement(2, 1): 0})
-    made.update(empty, turnover=0)
-    assert made.step([[0, 0]]).charges.shape == (1,)
-    made.update(POPULATION, turnover=0)
-    assert made.step(COUNTS).slot == 3
 
 
 LARGEST = np.iinfo(np.int64).max

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.scripted import ScriptedNoise
 from wevent import InvalidState, Population, Publisher, Requirement, SecureNoise, SeededNoise
-from wevent.publisher.state import FORMAT, load
+from wevent.publisher.state import FORMAT
 
 MAGIC = b"wevent-state\x00"
 POPULATION = Population({Requirement(4, 1): 50, Requirement(5, 2): 50})
@@ -33,22 +33,6 @@ def test_the_layout_is_as_documented() -> None:
     assert fields["mechanism"] == "pbd"
 
 
-def test_a_state_does_not_change_by_being_restored() -> None:
-    made = publisher(neighbours="replace", max_cells_per_user=2, refund=True)
-    for _ in range(7):
-        made.step([[20, 30], [5, 9]])
-    state = made.state()
-    restored = Publisher.restore(state)
-    assert restored.state() == state
-    assert restored.slot == 8
-    assert restored.population == POPULATION
-    assert list(restored.cells) == ["n", "s"]
-    assert restored.ledger.spent().tolist() == made.ledger.spent().tolist()
-    assert [made.step([[20, 30], [5, 9]]).to_dict() for _ in range(20)] == [
-        restored.step([[20, 30], [5, 9]]).to_dict() for _ in range(20)
-    ]
-
-
 def test_own_users_are_in_a_state() -> None:
     moving = Population(dict(POPULATION.items()), {Requirement(4, 1): 50, Requirement(5, 2): 20})
     made = publisher()
@@ -69,19 +53,6 @@ def test_nothing_of_the_counts_is_in_a_state() -> None:
             made.step(counts)
         states.append(made.state())
     assert states[0] == states[1]
-
-
-def test_secure_noise_leaves_no_trace_and_seeded_noise_its_position() -> None:
-    secure = Publisher(POPULATION, 2, "pbd")
-    assert secure.state() == Publisher(POPULATION, 2, "pbd").state()
-    secure.step([[1, 2], [3, 4]])
-    saved = load(secure.state())
-    assert saved.noise is None
-    assert saved.seeded is False
-    restored = Publisher.restore(secure.state())
-    assert isinstance(restored._noise, SecureNoise)
-    assert load(publisher().state()).noise is not None
-    assert load(publisher().state()).seeded is True
 
 
 def test_another_source_may_take_over() -> None:
@@ -178,29 +149,6 @@ def test_charges_that_no_gate_let_through_are_refused(changes: list[tuple[int, i
     with pytest.raises(InvalidState):
         Publisher.restore(charges(*changes))
     assert Publisher.restore(charges((2, 10**9), (15, 2 * 10**9))).ledger.spent().tolist() == [10**9, 2 * 10**9]
-
-
-@pytest.mark.parametrize("length", [0, 1, 17, 19, 36])
-def test_another_number_of_charges_is_refused(length: int) -> None:
-    kept = np.zeros(length, dtype="<i8").tobytes()
-    with pytest.raises(InvalidState):
-        Publisher.restore(damaged(lambda fields: fields["ledger"].__setitem__(1, kept)))
-
-
-def test_a_slot_that_no_gate_let_through_is_not_replayed() -> None:
-    made = publisher()
-    before = made.state()
-    most = POPULATION.classes[0].nano
-    for probe, publication in (
-        ([-1, 0], [0, 0]),
-        ([0, 0], [2**62, 0]),
-        ([most, 0], [1, 0]),
-        ([0], [0]),
-        ([0.5, 0], [0, 0]),
-    ):
-        with pytest.raises(InvalidState):
-            made.replay(np.array(probe), np.array(publication), None)
-        assert made.state() == before
 
 
 def test_a_state_is_read_field_by_field() -> None:
