@@ -11,7 +11,7 @@ import duckdb
 from rich.console import Console
 from rich.table import Table
 
-from wevent.cli.answers import CompareAnswer, ComparedRow, as_json, known
+from wevent.cli.answers import CompareAnswer, ComparedRow, as_json
 from wevent.cli.flags import INPUT_KEYS, input_flags
 from wevent.cli.parameter_types import ASSIGNMENT, STREAM, Word
 from wevent.cli.pictures import PICTURE, TABLE, draw
@@ -21,7 +21,7 @@ from wevent.cli.screen import remarks
 from wevent.cli.setup import EVENTS, known_setup, registered
 from wevent.cli.simulation import DATA, VARIANT, runs_wanted, say_left_out, seconds, simulation_options
 from wevent.cli.words import parse_epsilons, parse_windows
-from wevent.experiments import Assigner, Compared, Comparison, StreamRequest, compare
+from wevent.experiments import Assigner, Comparison, StreamRequest, compare
 from wevent.experiments.comparison import SlotColumns
 from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.recorded import Recorded
@@ -166,25 +166,11 @@ def _answer(comparison: Comparison, stream: Stream, form: str) -> CompareAnswer:
         not_read=_not_read(stream),
         repeats=len(comparison.ranked[0].scores.amre),
         ajsd_form=form,
-        mechanisms=[_row(row, form) for row in comparison.ranked],
+        mechanisms=[ComparedRow(**row.to_dict(normalised=form == "normalised")) for row in comparison.ranked],
         findings=comparison.findings(),
         left_out=dict(comparison.left_out),
         plot=None,
         per_slot=None,
-    )
-
-
-def _row(row: Compared, form: str) -> ComparedRow:
-    figures = row.to_dict(normalised=form == "normalised")
-    interval, covered = row.amre, row.scores.coverage[row.scores.coverage >= 0.0]  # NaN: no interval stated
-    own = {name: figures[name] for name in ("amre", "amre_std", "ajsd", "mre", "mae", "fresh", "worst_window_share")}
-    return ComparedRow(
-        mechanism=row.mechanism,
-        amre_low=known(interval.low),
-        amre_high=known(interval.high),
-        ms_per_slot=known(figures["ms_per_slot"]),
-        covered=float(covered.mean()) if len(covered) else None,
-        **own,
     )
 
 

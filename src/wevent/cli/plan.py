@@ -9,7 +9,7 @@ import click
 import msgspec
 from rich.table import Table
 
-from wevent.cli.answers import PlanAnswer, as_json, known
+from wevent.cli.answers import PlanAnswer, as_json
 from wevent.cli.flags import input_flags
 from wevent.cli.parameter_types import STREAM
 from wevent.cli.pictures import PICTURE, draw
@@ -105,15 +105,10 @@ def command(**given: Any) -> None:
 
 
 def _answer(forecast: Forecast, stream: Stream, length_s: float) -> PlanAnswer:
-    """What the forecast says, with the ends of its intervals and windows as times."""
+    """Return the forecast with windows as times."""
     facts = forecast.to_dict()
     for level in facts["classes"]:
         level["hours"] = level["window"] * length_s / 3600
-    for row, expected in zip(facts["mechanisms"], forecast.expected, strict=True):
-        error = expected.typical_error
-        row.update(typical_error_low=known(error.low), typical_error_high=known(error.high))
-    for row, move in zip(facts["moves"], forecast.moves, strict=True):
-        row.update(amre_ratio_low=known(move.ratio.low), amre_ratio_high=known(move.ratio.high))
     facts.update(stream=stream.name, slots=stream.slots, cells=len(stream.cells), left_out=dict(forecast.left_out))
     return msgspec.convert({**facts, "plot": None}, PlanAnswer)
 

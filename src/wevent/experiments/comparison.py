@@ -15,7 +15,7 @@ from wevent.errors import InvalidOption
 from wevent.experiments.datasets import StreamRequest, as_stream
 from wevent.experiments.datasets.stream import SlotTimes, Stream
 from wevent.experiments.formatting import is_higher, is_lower
-from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
+from wevent.experiments.intervals import Interval, known, mean_interval, ratio_interval
 from wevent.experiments.mechanism_specs import MechanismSpec, options_in_slots, select
 from wevent.experiments.processes import Finished, Job, Progress, run_jobs
 from wevent.experiments.requirement_sampling import Assigner, Registered
@@ -43,20 +43,21 @@ class Compared:
 
     def to_dict(self, *, normalised: bool = False) -> dict[str, Any]:
         """Return the figures in plain types; only `ms_per_slot` differs between two runs with the same seed."""
-        scores = self.scores
-        divergence = scores.ajsd_normalised if normalised else scores.ajsd
+        scores, interval = self.scores, self.amre
+        stated = scores.coverage[~np.isnan(scores.coverage)]
         return {
-            "stream": self.stream,
             "mechanism": self.mechanism,
-            "amre": float(scores.amre.mean()),
+            "amre": interval.mean,
             "amre_std": float(scores.amre.std(ddof=1)) if len(scores.amre) > 1 else 0.0,
-            "ajsd": float(divergence.mean()),
+            "amre_low": known(interval.low),
+            "amre_high": known(interval.high),
+            "ajsd": float((scores.ajsd_normalised if normalised else scores.ajsd).mean()),
             "mre": float(scores.mre.mean()),
             "mae": float(scores.mae.mean()),
             "fresh": float(scores.fresh.mean()),
-            "ms_per_slot": self.ms_per_slot,
+            "ms_per_slot": known(self.ms_per_slot),
             "worst_window_share": float(scores.worst_window_share.max()),
-            "repeats": len(scores.amre),
+            "covered": float(stated.mean()) if len(stated) else None,
         }
 
 
@@ -93,11 +94,6 @@ class Comparison:
             "findings": self.findings(),
             "left_out": dict(self.left_out),
         }
-
-    def columns(self) -> dict[str, list[Any]]:
-        """Return a row per mechanism, the best first, as columns that pandas and polars take for a data frame."""
-        rows = [{**row.to_dict(), "amre_low": row.amre.low, "amre_high": row.amre.high} for row in self.ranked]
-        return {name: [row[name] for row in rows] for name in rows[0]}
 
     def against_next(self, place: int) -> Interval | None:
         """Return the error of the mechanism at this place divided by that of the next one; None for the last."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from wevent.core.requirements import Population, Requirement
 from wevent.experiments.formatting import change_and_interval, is_higher, is_lower, short
-from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
+from wevent.experiments.intervals import Interval, known, mean_interval, ratio_interval
 from wevent.experiments.scores import Scores
 
 
@@ -30,10 +30,13 @@ class Expected:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in plain types."""
+        error = self.typical_error
         return {
             "mechanism": self.mechanism,
             "amre": float(self.scores.amre.mean()),
-            "typical_error": self.typical_error.mean,
+            "typical_error": error.mean,
+            "typical_error_low": known(error.low),
+            "typical_error_high": known(error.high),
             "mre": float(self.scores.mre.mean()),
             "mae": float(self.scores.mae.mean()),
             "fresh": float(self.scores.fresh.mean()),
@@ -67,6 +70,8 @@ class Move:
             "to": {"window": self.target.window, "epsilon": self.target.epsilon},
             "users": self.users,
             "amre_ratio": self.ratio.mean,
+            "amre_ratio_low": known(self.ratio.low),
+            "amre_ratio_high": known(self.ratio.high),
         }
 
 
@@ -83,27 +88,6 @@ class Forecast:
     left_out: Mapping[str, str]
     """Mechanisms that do not take the options, and why."""
     seed: int
-
-    def columns(self) -> dict[str, list[Any]]:
-        """Return a row per mechanism, the best first, as columns that pandas and polars take for a data frame."""
-        rows = [
-            {**row.to_dict(), "typical_low": row.typical_error.low, "typical_high": row.typical_error.high}
-            for row in self.expected
-        ]
-        return {name: [row[name] for row in rows] for name in rows[0]}
-
-    def move_columns(self) -> dict[str, list[Any]]:
-        """Return a row per move between levels, with the squared error after it against that before."""
-        return {
-            "from_window": [move.source.window for move in self.moves],
-            "from_epsilon": [move.source.epsilon for move in self.moves],
-            "to_window": [move.target.window for move in self.moves],
-            "to_epsilon": [move.target.epsilon for move in self.moves],
-            "users": [move.users for move in self.moves],
-            "amre_ratio": [move.ratio.mean for move in self.moves],
-            "ratio_low": [move.ratio.low for move in self.moves],
-            "ratio_high": [move.ratio.high for move in self.moves],
-        }
 
     def advice(self) -> list[str]:
         """Return sentences for the figures of the tables."""

@@ -19,6 +19,11 @@ class Interval(NamedTuple):
     high: float
 
 
+def known(value: float) -> float | None:
+    """Return the value; None for NaN."""
+    return None if math.isnan(value) else value
+
+
 def mean_interval(values: Sequence[float]) -> Interval:
     """Return the mean of independent repeats.
 

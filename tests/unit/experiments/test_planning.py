@@ -37,13 +37,11 @@ def test_moving_the_strictest_class_away_lowers_the_error():
         (LOOSE, STRICT, 200),
     ]
     assert forecast.moves[0].ratio.mean < 1.0
-    assert forecast.move_columns()["users"] == [100, 25, 25, 25, 200]
-    assert forecast.move_columns()["from_window"] == [20, 20, 10, 10, 5]
-    assert forecast.columns()["mechanism"] == [row.mechanism for row in forecast.expected]
-    assert all(
-        low <= mean
-        for low, mean in zip(*(forecast.columns()[n] for n in ("typical_low", "typical_error")), strict=True)
-    )
+    facts = forecast.to_dict()
+    assert [row["from"]["window"] for row in facts["moves"]] == [20, 20, 10, 10, 5]
+    assert all(row["amre_ratio_low"] <= row["amre_ratio"] <= row["amre_ratio_high"] for row in facts["moves"])
+    assert [row["mechanism"] for row in facts["mechanisms"]] == [row.mechanism for row in forecast.expected]
+    assert all(row["typical_error_low"] <= row["typical_error"] for row in facts["mechanisms"])
     assert plan_for({STRICT: 100}).moves == ()
 
 

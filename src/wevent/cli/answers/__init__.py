@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from wevent.cli.answers.answer import Answer, ClassOfUsers, as_json, known
+from wevent.cli.answers.answer import Answer, ClassOfUsers, as_json
 from wevent.cli.answers.audits import AuditAnswer, ShownAnswer
 from wevent.cli.answers.credentials import NewTokenAnswer, PersonalLinkAnswer, TokenAnswer, TokensAnswer
 from wevent.cli.answers.journals import (
@@ -114,7 +114,6 @@ __all__ = [
     "WindowSpend",
     "WriterAnswer",
     "as_json",
-    "known",
 ]
 
 ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(

@@ -26,11 +26,6 @@ class ClassOfUsers(Answer):
     users: int
 
 
-def known(figure: float) -> float | None:
-    """A figure, or None for one that is not a number."""
-    return None if figure != figure else float(figure)
-
-
 def as_json(answer: Answer, *, indent: int | None = 2) -> str:
     """JSON in plain ASCII, which every console and pipe takes; what is no number is null."""
     plain: Any = json.loads(msgspec.json.encode(answer))
