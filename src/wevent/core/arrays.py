@@ -14,17 +14,17 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def any_true(mask: BoolArray) -> bool:
-    """Whether any entry is true: a byte search, ten times faster than `mask.any()` on the few classes of a stream."""
+    """Return whether any entry is true: a byte search, ten times faster than `mask.any()` on the few classes of a stream."""
     return 1 in mask.tobytes()
 
 
 def frozen_ints(values: list[int]) -> IntArray:
-    """A read-only int64 array."""
+    """Return a read-only int64 array."""
     return frozen_copy(np.array(values, dtype=np.int64))
 
 
 def frozen_copy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A copy of a vector over immutable bytes: nobody can make it writeable again."""
+    """Return a copy of a vector over immutable bytes: nobody can make it writeable again."""
     return np.frombuffer(values.tobytes(), values.dtype)
 
 
@@ -35,10 +35,10 @@ def frozen_view(values: FloatArray) -> FloatArray:
 
 
 def packed(value: Any) -> Any:
-    """An array as its shape and bytes, bit for bit; anything else as it is."""
+    """Return an array as its shape and bytes, bit for bit; anything else as it is."""
     return [list(value.shape), np.ascontiguousarray(value).tobytes()] if isinstance(value, np.ndarray) else value
 
 
 def unpacked(value: Any) -> Any:
-    """The counterpart of `packed`, for arrays of floats."""
+    """Restore what was `packed`, of arrays those of floats."""
     return np.frombuffer(value[1]).reshape(value[0]).copy() if isinstance(value, (list, tuple)) else value

@@ -44,7 +44,7 @@ def parse_nano(epsilon: object) -> int:
 
 @lru_cache(maxsize=4096)
 def decimal_text(nano: int) -> str:
-    """Nano-epsilons as the decimal that they are, exactly.
+    """Return nano-epsilons as the decimal that they are, exactly.
 
     >>> decimal_text(600_000_000), decimal_text(1), decimal_text(2_000_000_000)
     ('0.6', '0.000000001', '2')
@@ -55,7 +55,7 @@ def decimal_text(nano: int) -> str:
 
 @lru_cache(maxsize=256)
 def noise_scale(threshold: int, sensitivity: int) -> float:
-    """The smallest float s with s·θ ≥ Δ, checked in exact integers: the noise never falls short (spec 6).
+    """Return the smallest float s with s·θ ≥ Δ, checked in exact integers: the noise never falls short (spec 6).
 
     Args:
         threshold: θ in nano-epsilons, positive: what the noise of this scale costs.
@@ -78,7 +78,7 @@ def noise_scale(threshold: int, sensitivity: int) -> float:
 
 
 def least_threshold(sensitivity: int) -> int:
-    """The smallest θ in nano-epsilons whose noise is drawn whole: s = Δ/θ stays within `MAX_SCALE`.
+    """Return the smallest θ in nano-epsilons whose noise is drawn whole: s = Δ/θ stays within `MAX_SCALE`.
 
     What has less to spend cannot be measured; a slot for which nobody has more repeats the last release.
     """
@@ -87,7 +87,7 @@ def least_threshold(sensitivity: int) -> int:
 
 @lru_cache(maxsize=16384)
 def sampling_probability(budget: int, threshold: int, cells_per_user: int = 1) -> int:
-    """The sampling probability p = expm1(e/k)/expm1(θ/k) as a 64-bit fraction, never above the true value (spec 6).
+    """Return the sampling probability p = expm1(e/k)/expm1(θ/k) as a 64-bit fraction, never above the true value (spec 6).
 
     Computed in decimal with 60 digits: the numerator is rounded down, the denominator up, the quotient times 2^64
     floored. float64 exceeds the true value half of the time. A class with e ≥ θ is not sampled at all (p = 1 does not
@@ -110,7 +110,7 @@ def sampling_probability(budget: int, threshold: int, cells_per_user: int = 1) -
 
 @lru_cache(maxsize=8192)
 def response_probability(budget: int, cells: int) -> int:
-    """The probability of the truth in randomized response, e^ε/(e^ε + d), as a floored 64-bit fraction (spec 9).
+    """Return the probability of the truth in randomized response, e^ε/(e^ε + d), as a floored 64-bit fraction (spec 9).
 
     Rounding the probability of the truth down only lowers the ratio between the probabilities of any two answers. A negative
     budget would make the truth the rarest answer.

@@ -38,7 +38,7 @@ def _shared(policy: Callable[[], Policy]) -> PolicyMaker:
 
 
 def _estimator(default: EstimatorName) -> Callable[[Options], Estimator]:
-    """The estimator of the options, or this one."""
+    """Return the estimator of the options, or this one."""
     return lambda options: Weighting() if (options.estimator or default) == "weighting" else Sampling()
 
 
@@ -47,7 +47,7 @@ def _bank(options: Options) -> ModelGrid:
 
 
 def _smoother(default: SmoothingName) -> Callable[[Options], Smoother]:
-    """The smoother of the options, or this one."""
+    """Return the smoother of the options, or this one."""
     return lambda options: Filter(_bank(options)) if (options.smoothing or default) == "filter" else LastValue()
 
 

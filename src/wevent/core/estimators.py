@@ -31,7 +31,7 @@ from wevent.core.permit import (
 
 
 def randomize(answer: int, *, cells: int, budget: int, draw_bits: Callable[[int], int]) -> int:
-    """One report out of 0 … cells, where `cells` means absent.
+    """Return one report out of 0 … cells, where `cells` means absent.
 
     The truth is kept with probability p = e^ε/(e^ε + d), floored to 64 bits; otherwise each of the d other answers is
     equally likely, by rejection. Charges the user `budget` nano-epsilons: p/q ≤ e^ε for any two answers.
@@ -52,7 +52,7 @@ def randomize(answer: int, *, cells: int, budget: int, draw_bits: Callable[[int]
 
 
 def unbiased(reports: npt.NDArray[np.int64], users: Any, truths: Any, cells: int) -> npt.NDArray[np.float64]:
-    """(reports_j − m·q)/(p − q) with q = (1 − p)/d: unbiased for the true counts; post-processing.
+    """Return (reports_j − m·q)/(p − q) with q = (1 − p)/d: unbiased for the true counts; post-processing.
 
     Args:
         reports: how often each cell was reported.
@@ -146,7 +146,7 @@ class Sampling:
     """Sample every class down to one threshold, sum, add integer noise."""
 
     def plan(self, permit: Permit) -> Plan:
-        """θ = OBS(e); class g loses min(e_g, θ)."""
+        """Return θ = OBS(e); class g loses min(e_g, θ)."""
         choice = choose_threshold(permit)
         return Plan(choice.nano, choice.error, np.minimum(permit.budgets, choice.nano))
 
@@ -159,14 +159,14 @@ class Sampling:
 
 
 def sample(counts: IntArray, spend: SamplingPermit, noise: NoiseSource) -> IntArray:
-    """SM_s: Binomial(C[g, j], p_g), summed over classes; p_g = 1 keeps everyone without a draw."""
+    """Draw SM_s: Binomial(C[g, j], p_g), summed over classes; p_g = 1 keeps everyone without a draw."""
     kept = counts if spend.keeps_all else noise.binomial(counts, spend)
     total: IntArray = np.add.reduce(kept, axis=0)
     return total
 
 
 def laplace_error(scale: float) -> ErrorModel:
-    """The variance of integer Laplace noise, 2q/(1 − q)² with q = exp(−1/scale)."""
+    """Return the variance of integer Laplace noise, 2q/(1 − q)² with q = exp(−1/scale)."""
     return ErrorModel("laplace", scale, 2.0 * math.exp(-1.0 / scale) / math.expm1(-1.0 / scale) ** 2)
 
 
@@ -184,7 +184,7 @@ class Weighting:
     """
 
     def plan(self, permit: Permit) -> Plan:
-        """θ = max e over classes with members; the error expected per cell is the noise, 2(Δ/ē)², ē the mean over users."""
+        """Return θ = max e over classes with members; the error expected is the noise, 2(Δ/ē)², ē the mean over users."""
         return plan_sum(permit.budgets, permit)
 
     def measure(self, permit: Permit, plan: Plan, counts: IntArray, noise: NoiseSource) -> Measurement:
@@ -198,7 +198,7 @@ class Weighting:
 
 
 def plan_sum(budgets: IntArray, permit: Permit) -> Plan:
-    """What a weighted sum with these of the permit's budgets would be and cost; without noise for it, nothing (spec 11.1)."""
+    """Return error and cost of a weighted sum with these of the permit's budgets (spec 11.1)."""
     threshold = largest_budget(budgets, permit.sizes)
     if not suffices(threshold, permit.sensitivity):
         return Plan(0, float("inf"), np.zeros_like(budgets))
@@ -211,7 +211,7 @@ def plan_sum(budgets: IntArray, permit: Permit) -> Plan:
 def measure_sum(
     spend: WeightingPermit, sizes: IntArray, counts: IntArray, noise: NoiseSource
 ) -> tuple[FloatArray, ErrorModel]:
-    """Σ_g A_g·C[g, ·] plus noise, times κ/2^20: values and their law (spec 11.1). Class g loses at most `spend.losses[g]`."""
+    """Return Σ_g A_g·C[g, ·] plus noise, times κ/2^20, and its law (spec 11.1). Class g loses at most `spend.losses[g]`."""
     total = spend.weights @ counts
     total += noise.laplace(spend.noise, len(total))
     scale = 1.0 / (weighted_mean(spend.weights / spend.unit, sizes) * spend.unit)  # κ/2^20: post-processing
@@ -220,7 +220,7 @@ def measure_sum(
 
 
 def weighted_mean(values: npt.NDArray[np.float64], sizes: IntArray) -> float:
-    """The mean over registered users; over classes if there are none."""
+    """Return the mean over registered users; over classes if there are none."""
     users = int(sizes.sum())
     return float(values @ sizes) / users if users else float(values.mean())
 
@@ -235,7 +235,7 @@ class CalibratedSum:
     """
 
     def plan(self, permit: Permit) -> Plan:
-        """θ and the expected error of the main sum, or of the anchor where there is none; the losses of both."""
+        """Return θ and the expected error of the main sum, or of the anchor where there is none; the losses of both."""
         anchor, main = (plan_sum(budgets, permit) for budgets in split_budgets(permit.budgets, permit.level))
         return (main if main.threshold else anchor)._replace(losses=anchor.losses + main.losses)
 
@@ -253,7 +253,7 @@ class CalibratedSum:
 
 
 def _lean(spend: WeightingPermit, sizes: IntArray) -> FloatArray:
-    """How the weights differ from equal ones: its square is their CV² over users."""
+    """Return how the weights differ from equal ones: its square is their CV² over users."""
     weights = spend.weights / spend.unit
     members = sizes if sizes.any() else np.ones_like(sizes)
     lean: FloatArray = (weights / weighted_mean(weights, sizes) - 1.0) * np.sqrt(members / members.sum())

@@ -132,23 +132,22 @@ class Ledger:
 
     @property
     def rows(self) -> tuple[Requirement, ...]:
-        """The requirement of each row."""
         return self._rows
 
     def spent(self) -> IntArray:
-        """Nano-epsilons per class of the population, charged in the last w_g − 1 slots."""
+        """Return nano-epsilons per class of the population, charged in the last w_g − 1 slots."""
         return self.of_classes(self._probe_spent + self.publication_spent)
 
     def remaining(self) -> IntArray:
-        """Nano-epsilons per class of the population that the open slot may still charge."""
+        """Return nano-epsilons per class of the population that the open slot may still charge."""
         return self.of_classes(self._remaining).copy()
 
     def of_classes(self, values: IntArray) -> IntArray:
-        """The entries of a per-row array that belong to the population's classes, in class order."""
+        """Return the entries of a per-row array that belong to the population's classes, in class order."""
         return values if self._members is None else values[self._members]
 
     def forecast(self, delays: IntArray) -> IntArray:
-        """What each row may charge `delays` slots from now if nothing is charged until then; rows × delays.
+        """Return what each row may charge `delays` slots from now if nothing is charged until then; rows × delays.
 
         Accuracy only: what is really charged goes through `reserve`.
         """
@@ -197,13 +196,13 @@ class Ledger:
         return first, starts, places, self._charges[:, kept].sum(axis=0)
 
     def with_classes(self, values: IntArray, class_values: IntArray) -> IntArray:
-        """A copy of a per-row array in which the population's classes have these values instead."""
+        """Return a copy of a per-row array in which the population's classes have these values instead."""
         replaced = values.copy()
         replaced[slice(None) if self._members is None else self._members] = class_values
         return replaced
 
     def view(self) -> LedgerView:
-        """What a policy may read in the open slot."""
+        """Return what a policy may read in the open slot."""
         return LedgerView(self)
 
     def reserve(self, probe: IntArray | None, publication: IntArray | None, level: int = 0) -> Reservation:
@@ -323,7 +322,7 @@ class Ledger:
         return self.with_classes(np.where(self.charged, shared, 0), class_charges)
 
     def check_charges(self, probe_charges: IntArray, publication_charges: IntArray) -> tuple[IntArray, IntArray]:
-        """Whether charges per class of the population, as a journal has them, could be those of one slot; copies of them.
+        """Check that charges per class of the population, as a journal has them, could be those of one slot; return copies.
 
         Raises:
             InvalidState: if they have another form, or any is below 0, or the two of a class exceed its ε.
@@ -363,7 +362,7 @@ class Ledger:
         return carried
 
     def export(self) -> Exported:
-        """The rows as (window, nano), and the kept charges, for `Publisher.state`."""
+        """Return the rows as (window, nano), and the kept charges, for `Publisher.state`."""
         return [(row.window, row.nano) for row in self._rows], self._charges.tobytes()
 
     def load(self, population: Population, slot: int, exported: Exported) -> None:
@@ -407,7 +406,7 @@ class Ledger:
         )
 
     def _checked(self, budgets: IntArray | None) -> IntArray:
-        """What a policy proposes, as a copy that can't change any more, lowered by rule 3 of spec 15.1.
+        """Return what a policy proposes, as a copy that can't change any more, lowered by rule 3 of spec 15.1.
 
         The ledger's own shares need no check: ε_A ≤ ε_B and w_A ≥ w_B imply ε_A // (2·w_A) ≤ ε_B // (2·w_B).
         """
@@ -421,7 +420,7 @@ class Ledger:
         return self._order.lower(own if self._members is None else frozen_copy(own * self.charged))
 
     def _charged(self, reservation: Reservation, charges: IntArray) -> IntArray:
-        """What a publication is charged, as a copy: per row from 0 to what was reserved, raised by `raise_charges`."""
+        """Return what a publication is charged, as a copy: per row from 0 to what was reserved, raised by `raise_charges`."""
         if charges is reservation.publication_budgets:
             return charges
         own = self._copied(charges, self.windows.shape)
@@ -431,7 +430,7 @@ class Ledger:
 
     @staticmethod
     def _copied(values: object, shape: tuple[int, ...]) -> IntArray | None:
-        """An int64 array of this shape, copied before anything of it is read; None for anything else."""
+        """Return an int64 array of this shape, copied before anything of it is read; None for anything else."""
         if type(values) is not np.ndarray or (values.dtype is not _INT64 and values.dtype != _INT64):
             return None
         return frozen_copy(values) if values.shape == shape else None

@@ -22,7 +22,7 @@ MAX_EXACT = 2**53  # whole numbers up to this are floats too: what is compared w
 
 
 def farthest_compared(cells: int) -> int:
-    """How far from 0 the values that a probe compares with may lie: |c̃ − l| over all cells then stays below 2^63.
+    """Return how far from 0 the values that a probe compares with may lie: |c̃ − l| over all cells then stays below 2^63.
 
     At least 2^41 for any legal number of cells: no value that counts can have is touched.
     """

@@ -61,7 +61,7 @@ class PolicyInput(Protocol):
         """Publication charges of the last w_g − 1 slots."""
 
     def forecast(self, delays: IntArray) -> IntArray:
-        """What each row may charge that many slots from now if nothing is charged until then; rows × delays."""
+        """Return what each row may charge that many slots from now if nothing is charged until then; rows × delays."""
 
 
 @dataclass(slots=True)
@@ -106,10 +106,10 @@ class Policy(Protocol):
     """When and how much: the budgets of a slot. Pure; sees the ledger and past outputs, never the counts."""
 
     def probe(self, ledger: PolicyInput) -> IntArray | None:
-        """e¹ per row, or None: this mechanism never looks first."""
+        """Return e¹ per row, or None: this mechanism never looks first."""
 
     def offer(self, ledger: PolicyInput, history: History) -> IntArray | Split | NoOffer:
-        """e² per row, or why nothing is offered in this slot."""
+        """Return e² per row, or why nothing is offered in this slot."""
 
 
 @runtime_checkable
@@ -117,7 +117,7 @@ class Planner(Protocol):
     """A policy that plans ahead: asked after every publication what to remember. Pure, sees public numbers only."""
 
     def replan(self, ledger: PolicyInput, history: History) -> Any:
-        """The new memory, in plain types; the history is that after the slot."""
+        """Return the new memory, in plain types; the history is that after the slot."""
 
 
 class ErrorModel(NamedTuple):
@@ -170,7 +170,7 @@ class Estimator(Protocol):
     """How a slot is measured: permit + counts + noise → measurement."""
 
     def plan(self, permit: Permit) -> Plan:
-        """Decide the threshold; pure."""
+        """Decide the threshold, without reading counts."""
 
     def measure(self, permit: Permit, plan: Plan, counts: IntArray, noise: NoiseSource) -> Measurement:
         """Measure the slot; uses up the permit."""
@@ -188,16 +188,16 @@ class Smoother(Protocol):
     """What is published from measurements. Pure post-processing: it costs nothing."""
 
     def start(self, cells: int, slot: int = 1) -> Any:
-        """The state before the first slot that it sees, which has this number."""
+        """Return the state before the first slot that it sees, which has this number."""
 
     def advance(self, state: Any, measurement: Measurement | None) -> tuple[Any, Estimate]:
         """Take one slot's measurement, or None, and say what is published."""
 
     def dump(self, state: Any) -> Any:
-        """The state in plain types (numbers, bytes, lists, dicts)."""
+        """Return the state in plain types (numbers, bytes, lists, dicts)."""
 
     def load(self, dumped: Any) -> Any:
-        """The counterpart of `dump`."""
+        """Restore a state from `dump`."""
 
 
 class ErrorForecast(Protocol):
@@ -224,20 +224,20 @@ class ErrorForecast(Protocol):
         """The cycles it learns, slots each."""
 
     def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:
-        """The squared error per cell if a slot is measured every k slots, for each k, given each release's errors."""
+        """Return the squared error per cell if a slot is measured every k slots, for each k, given each release's errors."""
 
 
 class NoiseSource(Protocol):
     """Where randomness comes from; accepts permits only, each for one draw: it calls `permit.redeem` before it draws."""
 
     def laplace(self, permit: NoisePermit, size: int) -> IntArray:
-        """Integer Laplace noise: P(x) ∝ exp(−|x|/scale)."""
+        """Return integer Laplace noise: P(x) ∝ exp(−|x|/scale)."""
 
     def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
         """Keep each of counts[g, j] records with probability p_g."""
 
     def respond(self, counts: IntArray, permit: ResponsePermit) -> IntArray:
-        """Randomized responses of the users of each class: counts over cells plus "absent" in, reports out."""
+        """Return randomized responses of the users of each class: counts over cells plus "absent" in, reports out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,7 @@ class Options:
 
     @classmethod
     def checked(cls, values: Mapping[str, Any]) -> Self:
-        """Options from values by name.
+        """Return options from values by name.
 
         Raises:
             InvalidOption: for a name that is none, or a value outside its kind and range.

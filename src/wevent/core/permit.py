@@ -150,7 +150,7 @@ class SamplingPermit(_Sealed):
         return self.budgets >= self.threshold
 
     def exact_probabilities(self) -> UintArray:
-        """p_g as 64-bit fractions, never above the true value; meaningless where `certain`."""
+        """Return p_g as 64-bit fractions, never above the true value; meaningless where `certain`."""
         return np.array(
             [
                 0 if budget >= self.threshold else sampling_probability(budget, self.threshold, self.cells_per_user)
@@ -160,7 +160,7 @@ class SamplingPermit(_Sealed):
         )
 
     def float_probabilities(self) -> FloatArray:
-        """p_g as floats, for simulation only: they may exceed the true value by a few ulps."""
+        """Return p_g as floats, for simulation only: they may exceed the true value by a few ulps."""
         return _float_probabilities(self.budgets.tobytes(), self.threshold, self.cells_per_user)
 
 
@@ -210,25 +210,25 @@ class WeightingPermit(_Sealed):
 
 
 def largest_budget(budgets: IntArray, sizes: IntArray) -> int:
-    """θ: the largest budget of a class with members, so that somebody has the full weight; of all if nobody is there."""
+    """Return θ: the largest budget of a class with members, so that some class has the full weight; of all without users."""
     members = sizes > 0
     return int((budgets[members] if any_true(members) else budgets).max())
 
 
 def integer_weights(budgets: IntArray, threshold: int) -> IntArray:
-    """A_g = (min(e_g, θ) << 20) // θ: budgets are at most 5e10 nano-epsilons, so nothing overflows."""
+    """Return A_g = (min(e_g, θ) << 20) // θ: budgets are at most 5e10 nano-epsilons, so nothing overflows."""
     weights: IntArray = (np.minimum(budgets, threshold) << WEIGHT_BITS) // threshold
     return weights
 
 
 def weight_unit(weights: IntArray) -> int:
-    """What stands for a class that counts in full: 1 if all classes that count do, otherwise 2^20."""
+    """Return what stands for a class that counts in full: 1 if all classes that count do, otherwise 2^20."""
     grid = 1 << WEIGHT_BITS
     return grid if any_true(weights % grid != 0) else 1
 
 
 def weighted_losses(weights: IntArray, threshold: int) -> IntArray:
-    """A_g·θ/2^20, rounded up to whole nano-epsilons: never above e_g, which is whole too."""
+    """Return A_g·θ/2^20, rounded up to whole nano-epsilons: never above e_g, which is whole too."""
     losses: IntArray = -(-weights * threshold >> WEIGHT_BITS)
     return losses
 
@@ -262,13 +262,13 @@ class SplitPermit(_Sealed):
 
 
 def split_budgets(budgets: IntArray, level: int) -> tuple[IntArray, IntArray]:
-    """What goes into the anchor, min(level, e_g), and what into the main sum: e_g in all, in whole nano-epsilons."""
+    """Return what goes into the anchor, min(level, e_g), and what into the main sum: e_g in all, in whole nano-epsilons."""
     anchor = np.minimum(budgets, level)
     return anchor, budgets - anchor
 
 
 def suffices(threshold: int, sensitivity: int) -> bool:
-    """Whether θ is enough for a weighted sum whose noise is not cut off."""
+    """Return whether θ is enough for a weighted sum whose noise is not cut off."""
     return threshold >= least_threshold(sensitivity << WEIGHT_BITS)
 
 
@@ -288,7 +288,7 @@ class ResponsePermit(_Sealed):
         _set(self, "truths", frozen_copy(np.array(truths, dtype=np.uint64)))
 
     def float_truths(self) -> FloatArray:
-        """The truth probabilities p_g as floats, for estimation and simulation."""
+        """Return the truth probabilities p_g as floats, for estimation and simulation."""
         return self.truths / 2.0**64
 
 

@@ -20,11 +20,11 @@ class Distribution:
     """
 
     def probe(self, ledger: PolicyInput) -> IntArray | None:
-        """One share per slot: w·share ≤ ε // 2 in every window."""
+        """Return one share per slot: w·share ≤ ε // 2 in every window."""
         return ledger.shares
 
     def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
-        """(ε//2 − S) // 2, S the publication charges of the last w − 1 slots: S + (ε//2 − S)//2 ≤ ε//2."""
+        """Return (ε//2 − S) // 2, S the publication charges of the last w − 1 slots: S + (ε//2 − S)//2 ≤ ε//2."""
         offer: IntArray = np.maximum(ledger.halves - ledger.publication_spent, 0) >> 1
         return offer
 
@@ -39,11 +39,11 @@ class Absorption:
     """
 
     def probe(self, ledger: PolicyInput) -> IntArray | None:
-        """One share per slot: w·share ≤ ε // 2 in every window."""
+        """Return one share per slot: w·share ≤ ε // 2 in every window."""
         return ledger.shares
 
     def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
-        """min(t − l − (k − 1), w) shares, where k shares were charged at the last publication l.
+        """Return min(t − l − (k − 1), w) shares, where k shares were charged at the last publication l.
 
         k is what the charge comes to in shares, rounded up, so a refunded charge still owns its whole block ▲. A class
         that did not exist at l counts from slot 0. It may come back with older charges: the offer never exceeds what is
@@ -63,11 +63,9 @@ class Uniform:
     """No probe; e² = ε // w in every slot: w of them stay within ε (Kellaris et al. 2014)."""
 
     def probe(self, ledger: PolicyInput) -> IntArray | None:
-        """Never looks first."""
         return None
 
     def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
-        """ε // w, always."""
         return ledger.epsilons // ledger.windows
 
 
@@ -75,11 +73,9 @@ class Sample:
     """No probe; e² = ε at slots 1, 1 + w, 1 + 2w, …, w the largest window (Kellaris et al. 2014): no window holds two."""
 
     def probe(self, ledger: PolicyInput) -> IntArray | None:
-        """Never looks first."""
         return None
 
     def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
-        """ε when due."""
         if (history.slot - 1) % int(ledger.windows.max()):
             return NoOffer.NOT_DUE
         return ledger.epsilons
@@ -111,12 +107,10 @@ class Shared:
         self._row = _row(self._strictest)
 
     def probe(self, ledger: PolicyInput) -> IntArray | None:
-        """The shared e¹ for every row."""
         budget = self._policy.probe(self._row)
         return None if budget is None else _for_all(budget, ledger)
 
     def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
-        """The shared e² for every row, or why none."""
         widest = self._strictest.window
         windows = ledger.windows.tolist()
         spent = _largest(ledger.publication_spent, windows, widest)
@@ -164,7 +158,7 @@ def _one(value: int) -> IntArray:
 
 
 def _largest(values: IntArray, windows: list[int], widest: int) -> IntArray:
-    """The largest value of the rows with the widest window: one of the declared rows has it."""
+    """Return the largest value of the rows with the widest window: one of the declared rows has it."""
     largest = max(value for value, window in zip(values.tolist(), windows, strict=True) if window == widest)
     return _one(largest)
 

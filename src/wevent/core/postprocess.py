@@ -20,11 +20,9 @@ class LastValue:
     """Repeat the last measurement until there is a new one; zeros before the first (paper, Algorithm 2, line 9)."""
 
     def start(self, cells: int, slot: int = 1) -> Estimate:
-        """Zeros, with no error to state."""
         return Estimate(frozen_view(np.zeros(cells)), None, None)
 
     def advance(self, state: Estimate, measurement: Measurement | None) -> tuple[Estimate, Estimate]:
-        """The new measurement as it is, or the old estimate."""
         if measurement is None:
             return state, state
         error = measurement.error
@@ -33,11 +31,9 @@ class LastValue:
         return estimate, estimate
 
     def dump(self, state: Estimate) -> Any:
-        """Values and the law of their noise."""
         return [state.values.tolist(), None if state.error is None else list(state.error)]
 
     def load(self, dumped: Any) -> Estimate:
-        """The counterpart of `dump`."""
         values, error = dumped
         if error is None:
             return self.start(len(values))
@@ -61,11 +57,10 @@ class PostProcessor:
 
     @classmethod
     def of(cls, options: Options) -> PostProcessor:
-        """What the options ask for."""
         return cls(options.nonnegative, options.known_total, options.round)
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """The polished histogram, read-only; finite for every finite one."""
+        """Return the polished histogram, read-only; finite for every finite one."""
         with np.errstate(all="ignore"):  # also where the caller's numpy raises
             if self.known_total is not None:
                 values = _onto_total(values, float(self.known_total), nonnegative=self.nonnegative)
@@ -78,7 +73,7 @@ class PostProcessor:
 
 
 def _onto_total(values: FloatArray, total: float, *, nonnegative: bool) -> FloatArray:
-    """The nearest histogram with this total: a shift; with no negative values, a shift of those that stay positive."""
+    """Return the nearest histogram with this total: a shift; with no negative values, a shift of those that stay positive."""
     if not nonnegative:
         shifted: FloatArray = values + (total - values.sum()) / len(values)
         return shifted

@@ -182,11 +182,11 @@ class Levels:
         return cls()
 
     def requirement(self, privacy: str, window: str) -> Requirement:
-        """The requirement a pair of levels stands for."""
+        """Return the requirement a pair of levels stands for."""
         return Requirement(self._pick("window", window), self._pick("privacy", privacy))
 
     def choose(self, level: str) -> Requirement:
-        """The requirement a level stands for: a pair such as "High/Large", or a combined name.
+        """Return the requirement a level stands for: a pair such as "High/Large", or a combined name.
 
         Raises:
             InvalidRequirement: naming the words that are offered.
@@ -203,7 +203,7 @@ class Levels:
         )
 
     def offered(self) -> dict[str, Requirement]:
-        """Every level and what it stands for: all pairs, then the combined names."""
+        """Return every level and what it stands for: all pairs, then the combined names."""
         pairs = {pair: self.choose(pair) for pair in self._pairs()}
         return {**pairs, **{name: self.choose(name) for name in self.combined}}
 
@@ -269,7 +269,7 @@ class Population:
         self._index = {requirement: row for row, requirement in enumerate(self.classes)}
 
     def index(self, requirement: Requirement) -> int:
-        """The row of a requirement's class.
+        """Return the row of a requirement's class.
 
         Raises:
             InvalidPopulation: if the population has no such class.
@@ -294,7 +294,6 @@ class Population:
         return self.sizes if 2 * int(self.own.sum()) < self.users else self.own
 
     def items(self) -> Iterator[tuple[Requirement, int]]:
-        """Requirement and size, in class order."""
         return zip(self.classes, self.sizes.tolist(), strict=True)
 
     def __contains__(self, requirement: object) -> bool:

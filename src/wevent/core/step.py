@@ -118,7 +118,7 @@ def step(pieces: Assembled, ledger: Ledger, history: History, counts: IntArray, 
 
 
 def advance(history: History, outcome: Outcome, pieces: Assembled, ledger: Ledger) -> tuple[History, Estimate]:
-    """The history after the slot, and what is published for it. Post-processing of public numbers only.
+    """Return the history after the slot, and what is published for it. Post-processing of public numbers only.
 
     ▲ Total: whatever was drawn, it returns finite numbers and raises nothing. A slot that fails after its draw would be
     drawn anew, and whether it fails must not depend on what was drawn (spec 10).
@@ -150,7 +150,7 @@ def first_history(rows: int, cells: int, smoother: Smoother) -> History:
 
 
 def _limit(rule: ThresholdRule | None, plan: Plan, reservation: Reservation) -> float:
-    """How large the dissimilarity must be to be worth a publication."""
+    """Return how large the dissimilarity must be to be worth a publication."""
     assert reservation.publication is not None
     if rule is None or rule == "error":
         return math.sqrt(plan.error)  # the paper's sqrt(err)
@@ -159,7 +159,7 @@ def _limit(rule: ThresholdRule | None, plan: Plan, reservation: Reservation) -> 
 
 
 def compared(values: npt.NDArray[Any]) -> IntArray:
-    """A measurement as the whole numbers that the next probes compare with: l.
+    """Return a measurement as the whole numbers that the next probes compare with: l.
 
     A probe adds whole noise to a whole distance, and the distance must not wrap: values beyond what any count can be are
     drawn in. Post-processing of what was published.
@@ -172,7 +172,7 @@ def compared(values: npt.NDArray[Any]) -> IntArray:
 
 
 def measure_dissimilarity(permit: Permit, counts: IntArray, last: IntArray, noise: NoiseSource) -> float | None:
-    """dis = (1/d)·(Σ_j |c̃[j] − l[j]| + integer noise of scale Δ/θ), with c̃ sampled under θ = OBS(e¹).
+    """Return dis = (1/d)·(Σ_j |c̃[j] − l[j]| + integer noise of scale Δ/θ), with c̃ sampled under θ = OBS(e¹).
 
     Charges e¹_g to class g: under the neighbouring relation one user's records change Σ_j |c̃ − l| by at most Δ, and the
     sample amplifies as in SM. ▲ The sample is used here and discarded; a publication draws its own.
@@ -189,7 +189,7 @@ def measure_dissimilarity(permit: Permit, counts: IntArray, last: IntArray, nois
 
 
 def smooth(smoother: Smoother, history: History, measurement: Measurement | None) -> tuple[Any, Estimate]:
-    """The smoother's next state and what is published, finite for every measurement.
+    """Return the smoother's next state and what is published, finite for every measurement.
 
     First from what the smoother knows (once more where the caller's numpy raises); if that fails, from this measurement
     alone, as if it were the first; if that fails too, the measurement as it is (without one, the last), and the smoother
@@ -205,7 +205,7 @@ def smooth(smoother: Smoother, history: History, measurement: Measurement | None
 
 
 def _advanced(smoother: Smoother, state: Any, measurement: Measurement | None) -> tuple[Any, Estimate] | None:
-    """The smoother's step, or None if it failed or is not finite."""
+    """Return the smoother's step, or None if it failed or is not finite."""
     try:
         after, estimate = smoother.advance(state, measurement)
         held = estimate is state  # it was checked when it was new
@@ -215,7 +215,7 @@ def _advanced(smoother: Smoother, state: Any, measurement: Measurement | None) -
 
 
 def widened(estimate: Estimate, turnover: int) -> Estimate:
-    """An estimate that knows nothing of so many people, who joined or left since the last publication.
+    """Return an estimate that knows nothing of so many people, who joined or left since the last publication.
 
     All of them may be in one cell, or none: half of their number as a further standard error makes a 95 % band wide enough
     for either. Public numbers only; what is measured or repeated as it was keeps the error of its noise.
@@ -231,7 +231,7 @@ def widened(estimate: Estimate, turnover: int) -> Estimate:
 
 
 def plan_ahead(planner: Planner, ledger: PolicyInput, history: History) -> Any:
-    """What a planner remembers; if it fails, what it remembered before."""
+    """Return what a planner remembers; if it fails, what it remembered before."""
     with np.errstate(all="ignore"):
         try:
             return planner.replan(ledger, history)
@@ -240,7 +240,7 @@ def plan_ahead(planner: Planner, ledger: PolicyInput, history: History) -> Any:
 
 
 def as_measured(history: History, measurement: Measurement | None) -> Estimate:
-    """A measurement as it is, with its own error; the last one's values without an error if there is none now."""
+    """Return a measurement as it is, with its own error; the last one's values without an error if there is none now."""
     if measurement is None:
         return Estimate(_finite(history.measurement), None, None)
     error = measurement.error
@@ -249,7 +249,7 @@ def as_measured(history: History, measurement: Measurement | None) -> Estimate:
 
 
 def _is_finite(estimate: Estimate) -> bool:
-    """A sum is finite if all of it is: the fastest way to ask."""
+    """Return whether an estimate is finite: a sum is if all of it is, the fastest way to ask."""
     total = np.add.reduce(estimate.values)
     if estimate.std_error is not None:
         total = total + np.add.reduce(estimate.std_error)

@@ -30,12 +30,12 @@ class SecureNoise:
         _laplace_measurement(1.0)
 
     def laplace(self, permit: NoisePermit, size: int) -> IntArray:
-        """Integer Laplace noise through OpenDP; costs what the permit's θ says for sensitivity Δ."""
+        """Draw integer Laplace noise through OpenDP; costs what the permit's θ says for sensitivity Δ."""
         redeem(permit, NoisePermit)
         return np.array(_laplace_measurement(permit.scale)([0] * size), dtype=np.int64)
 
     def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
-        """Binomial(C[g, j], p_g), exact for p_g rounded down to 64 bits; classes with p_g = 1 are kept whole."""
+        """Draw Binomial(C[g, j], p_g), exact for p_g rounded down to 64 bits; classes with p_g = 1 are kept whole."""
         redeem(permit, SamplingPermit)
         kept = counts.copy()
         sampled = ~permit.certain
@@ -45,7 +45,7 @@ class SecureNoise:
         return kept
 
     def respond(self, counts: IntArray, permit: ResponsePermit) -> IntArray:
-        """Every user's answer: the truth with p, else one of the d other answers by rejection from uniform bits."""
+        """Draw every user's answer: the truth with p, else one of the d other answers by rejection from uniform bits."""
         redeem(permit, ResponsePermit)
         classes, answers = counts.shape
         truths = np.repeat(permit.truths, answers)
@@ -60,7 +60,7 @@ class SecureNoise:
 
 
 def exact_binomial(counts: IntArray, probabilities: UintArray) -> IntArray:
-    """Binomial(n, p) for many n and 64-bit p at once, by bit decomposition (spec 6).
+    """Draw Binomial(n, p) for many n and 64-bit p at once, by bit decomposition (spec 6).
 
     Each of the n undecided compares a uniform fraction with p bit by bit from the top: at a 1 of p a random 0 is below
     (kept), at a 0 of p a random 1 is above (dropped), else it stays undecided. The ones among R fair bits are a
@@ -83,7 +83,7 @@ def exact_binomial(counts: IntArray, probabilities: UintArray) -> IntArray:
 
 
 def uniform_below(bound: int, size: int) -> IntArray:
-    """`size` uniform integers in [0, bound), by rejection."""
+    """Return `size` uniform integers in [0, bound), by rejection."""
     mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
     result = np.empty(size, dtype=np.int64)
     filled = 0
@@ -127,13 +127,13 @@ def _count_at_once(bits: IntArray, words: IntArray, ends: IntArray) -> IntArray:
 
 
 def _words(number: int) -> UintArray:
-    """64-bit words straight from the operating system."""
+    """Return 64-bit words straight from the operating system."""
     return np.frombuffer(bytearray(os.urandom(8 * number)), dtype=np.uint64)
 
 
 @lru_cache(maxsize=256)
 def _laplace_measurement(scale: float) -> Callable[[list[int]], list[int]]:
-    """OpenDP's discrete Laplace for 64-bit integer vectors; OpenDP is loaded at the first use."""
+    """Return OpenDP's discrete Laplace for 64-bit integer vectors; OpenDP is loaded at the first use."""
     if not np.finfo(np.float64).tiny <= scale <= MAX_SCALE:
         raise ValueError("a noise scale must be positive, normal and at most 2^52: other noise is none or is cut off")
     from opendp.domains import atom_domain, vector_domain  # not its prelude, which loads Polars where there is one

@@ -41,7 +41,7 @@ class SeededNoise:
             ) from None
 
     def laplace(self, permit: NoisePermit, size: int) -> IntArray:
-        """The difference of two geometric numbers with q = exp(−1/scale) is integer Laplace."""
+        """Draw the difference of two geometric numbers with q = exp(−1/scale), which is integer Laplace."""
         redeem(permit, NoisePermit)
         success = -np.expm1(-1.0 / permit.scale)
         draws = self._generator.geometric(success, (2, size))
@@ -49,7 +49,6 @@ class SeededNoise:
         return noise
 
     def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
-        """numpy's binomial with float probabilities."""
         redeem(permit, SamplingPermit)
         return self._generator.binomial(counts, permit.float_probabilities()[:, None])
 
@@ -64,12 +63,11 @@ class SeededNoise:
         return np.asarray(kept + scattered)
 
     def position(self) -> str:
-        """Where the generator stands."""
         return json.dumps(self._generator.bit_generator.state)
 
     @classmethod
     def at(cls, position: str) -> SeededNoise:
-        """A source that continues from a `position`."""
+        """Return a source that continues from a `position`."""
         source = cls(0)
         source._generator.bit_generator.state = json.loads(position)
         return source

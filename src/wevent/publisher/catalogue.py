@@ -54,12 +54,12 @@ def register(mechanism: Mechanism) -> None:
 
 
 def mechanisms() -> dict[str, str]:
-    """Every mechanism's name and one line about it."""
+    """Return every mechanism's name and one line about it."""
     return {name: mechanism.summary for name, mechanism in _all().items()}
 
 
 def find_mechanism(name: str) -> Mechanism:
-    """The mechanism of that name.
+    """Return the mechanism of that name.
 
     Raises:
         UnknownMechanism: with the nearest name as a suggestion; for a baseline, that it can be compared with only.

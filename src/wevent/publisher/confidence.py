@@ -45,7 +45,7 @@ class Traits(NamedTuple):
 
 
 def traits_of(options: Options) -> Traits | None:
-    """The traits under these options; None if the mechanism is not built in: a reader may not have it."""
+    """Return the traits under these options; None if the mechanism is not built in: a reader may not have it."""
     return _traits(options.mechanism, options.smoothing, options.estimator)
 
 
@@ -60,7 +60,7 @@ def _traits(name: str, smoothing: Any, estimator: Any) -> Traits | None:
 
 
 def outcome_word(kind: OutcomeKind, *, estimate: bool) -> OutcomeWord:
-    """What a slot came to, in words.
+    """Return what a slot came to, in words.
 
     Args:
         kind: what the step came to, as the core and journals know it.
@@ -72,7 +72,7 @@ def outcome_word(kind: OutcomeKind, *, estimate: bool) -> OutcomeWord:
 
 
 def counts_everyone(publication: IntArray, sizes: IntArray, threshold: int | None) -> bool:
-    """Whether a measurement counted every class in full: none with members was charged less than the threshold.
+    """Return whether a measurement counted every class in full: none with members was charged less than the threshold.
 
     A class below it was sampled, or weighed less than others; refunded or not, it was charged less.
     """
@@ -82,7 +82,7 @@ def counts_everyone(publication: IntArray, sizes: IntArray, threshold: int | Non
 def is_whole_error(
     law: ErrorModel | None, traits: Traits | None, options: Options, *, fresh: bool, everyone: bool
 ) -> bool:
-    """Whether a stated error is all there is between a release and the truth.
+    """Return whether a stated error is all there is between a release and the truth.
 
     Args:
         law: of the stated error.
@@ -101,7 +101,7 @@ def is_whole_error(
 def interval_of(
     values: FloatArray, std_error: FloatArray, error: ErrorModel, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bounds per cell under the law of the error."""
+    """Return lower and upper bounds per cell under the law of the error."""
     if error.law == "laplace":
         reach: Any = laplace_quantile(error.scale, level)
     else:
@@ -117,6 +117,6 @@ def _normal_quantile(level: float) -> float:
 
 
 def laplace_quantile(scale: float, level: float) -> int:
-    """The smallest m with P(|X| ≤ m) ≥ level: P(|X| > m) = 2·q^(m+1)/(1 + q), q = exp(−1/scale)."""
+    """Return the smallest m with P(|X| ≤ m) ≥ level: P(|X| > m) = 2·q^(m+1)/(1 + q), q = exp(−1/scale)."""
     q = math.exp(-1.0 / scale)
     return max(0, math.ceil(-scale * math.log((1.0 - level) * (1.0 + q) / 2.0)) - 1)

@@ -24,7 +24,7 @@ __all__ = ["estimate", "randomize"]
 
 
 def randomize(cell: Any, *, cells: int | Sequence[Any], epsilon: object) -> int:
-    """One user's report for one slot: a number from 0 to d, where d means absent.
+    """Return one user's report for one slot: a number from 0 to d, where d means absent.
 
     The truth is kept with probability e^ε/(e^ε + d), every other answer is equally likely; bits come from the operating
     system. Charges the user `epsilon`, whatever the neighbouring relation.
@@ -54,7 +54,7 @@ def randomize_nano(cell: Any, *, cells: int | Sequence[Any], budget: int) -> int
 
 
 def estimate(reports: Any, *, cells: int | Sequence[Any], epsilon: object) -> npt.NDArray[np.float64]:
-    """How many users are in each cell, unbiased, from the reports of one class and slot.
+    """Return how many users are in each cell, unbiased, from the reports of one class and slot.
 
     Args:
         reports: what `randomize` returned for each user, all with the same epsilon.

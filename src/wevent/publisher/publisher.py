@@ -122,7 +122,6 @@ class Publisher:
 
     @property
     def mechanism(self) -> str:
-        """The mechanism's name."""
         return self._row.name
 
     @property
@@ -288,7 +287,7 @@ class Publisher:
         self.population = population
 
     def state(self) -> bytes:
-        """Everything needed to continue identically; of secure noise nothing, of seeded noise its position."""
+        """Return everything needed to continue identically; of secure noise nothing, of seeded noise its position."""
         self._refuse_torn()
         return state_format.dump(
             state_format.State(
@@ -317,7 +316,7 @@ class Publisher:
 
     @classmethod
     def restore(cls, state: bytes, noise: NoiseSource | None = None) -> Publisher:
-        """A publisher that continues from `state()`.
+        """Return a publisher that continues from `state()`.
 
         Args:
             state: the bytes of `state()`.
@@ -374,7 +373,7 @@ class Publisher:
         return publisher
 
     def _class_charges(self, outcome: Outcome) -> tuple[IntArray, IntArray]:
-        """What the slot charges each class of the population, as read-only arrays."""
+        """Return what the slot charges each class of the population, as read-only arrays."""
         if outcome.reservation is None:  # refused
             probe, publication = self._ledger.forfeited
         else:
@@ -386,7 +385,7 @@ class Publisher:
         return charges
 
     def check_population(self, population: Population) -> None:
-        """Whether `update` would take a population: a shared budget is for the classes it was declared for.
+        """Check that `update` would take a population: a shared budget is for the classes it was declared for.
 
         Raises:
             InvalidPopulation: naming the first class it was not declared for.

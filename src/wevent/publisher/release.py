@@ -64,7 +64,7 @@ class Release:
         return self.probe_charges + self.publication_charges
 
     def interval(self, level: float = LEVEL) -> tuple[FloatArray, FloatArray] | None:
-        """Lower and upper bounds per cell that hold the true count with this probability; None where none are known.
+        """Return lower and upper bounds per cell that hold the true count with this probability; None where none are known.
 
         None are known before the first measurement, for what is repeated, where people were sampled or weighed
         differently, in the local model, and with a known total.
@@ -73,7 +73,7 @@ class Release:
         return bounds if self.honest else None
 
     def noise_interval(self, level: float = LEVEL) -> tuple[FloatArray, FloatArray] | None:
-        """Bounds that cover the stated error alone, also where it is not the whole error; None before a measurement.
+        """Return bounds that cover the stated error alone, also where it is not the whole error; None before a measurement.
 
         Sampling and the age of a repeated release are not in them: for the truth ask `interval`.
         """
@@ -89,7 +89,6 @@ class Release:
         return interval_of(self.histogram, self.std_error, self.noise, level)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types, ready for JSON; charges and threshold in nano-epsilons."""
         low, high = self._bounds()
         return {
             "slot": self.slot,
@@ -109,7 +108,7 @@ class Release:
         }
 
     def _is_empty(self) -> bool:
-        """Whether nothing was measured yet."""
+        """Return whether nothing was measured yet."""
         return self.measured is None and self.std_error is None
 
     def _bounds(self) -> tuple[list[float] | None, list[float] | None]:
@@ -134,7 +133,7 @@ class Release:
 
 
 def to_columns(releases: Iterable[Release]) -> dict[str, list[Any]]:
-    """One row per slot and cell, as columns that pandas.DataFrame and polars.DataFrame both take.
+    """Return one row per slot and cell, as columns that pandas.DataFrame and polars.DataFrame both take.
 
     Values are None before the first measurement, `low` and `high` (95 %) where no honest interval is known.
 

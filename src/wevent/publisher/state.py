@@ -46,7 +46,7 @@ def dump(state: State) -> bytes:
 
 
 def load(data: bytes) -> State:
-    """The counterpart of `dump`.
+    """Restore a state from `dump`.
 
     Raises:
         InvalidState: for foreign, damaged or newer bytes.

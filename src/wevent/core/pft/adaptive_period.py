@@ -58,7 +58,6 @@ class AdaptivePeriod:
         self._sensitivity = sensitivity
 
     def probe(self, ledger: PolicyInput) -> IntArray | None:
-        """Never looks first: no dissimilarity budget."""
         return None
 
     def offer(self, ledger: PolicyInput, history: History) -> IntArray | NoOffer:
@@ -88,7 +87,7 @@ class AdaptivePeriod:
         return capped_budgets
 
     def replan(self, ledger: PolicyInput, history: History) -> Any:
-        """The period for the next release."""
+        """Return the period for the next release."""
         outlook = self._outlook(history.smoothed)
         if history.memory and outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
             return history.memory
@@ -102,7 +101,7 @@ class AdaptivePeriod:
         return current
 
     def first(self, ledger: PolicyInput, cells: int) -> IntArray:
-        """What the first look takes: no more than is needed to see cells of the usual size, if n users share them.
+        """Return what the first look takes: no more than is needed to see cells of the usual size, if n users share them.
 
         Such a cell varies by the root of its users from slot to slot, so finer noise shows nothing that lasts; what it
         would take is missing until the first window is over.
@@ -115,7 +114,7 @@ class AdaptivePeriod:
         return budgets
 
     def again(self, ledger: PolicyInput, cells: int) -> IntArray:
-        """What a first look at other people takes: as much as the first of all, and never more than a part of what is left.
+        """Return what a first look at other users takes: as the first of all, never more than a part of what is left.
 
         So people who enrol little by little are looked at again and again, and there is always something left for it.
         """
@@ -124,8 +123,8 @@ class AdaptivePeriod:
         return budgets
 
     def tells(self, look: IntArray, ledger: PolicyInput) -> bool:
-        """Whether a look at other people tells anything of them: it has half of what every slot could have, or less noise
-        than there are people. With the last few nano-epsilons of a window the filter would begin anew with noise alone.
+        """Return whether a look at other users is worth it: it has half of what every slot could have, or less noise
+        than there are users. With the last few nano-epsilons of a window the filter would begin anew with noise alone.
         """
         users = ledger.typical_sizes.astype(np.float64)  # budget · users may exceed 64 bits
         spent = float(look @ users)
@@ -225,13 +224,13 @@ def without_excess(budgets: IntArray, ledger: PolicyInput) -> IntArray:
 
 
 def steady(ledger: PolicyInput, period: IntArray | int) -> IntArray:
-    """ε over the releases a window can hold: ε_g // ceil(w_g / k); a row for each k of a column."""
+    """Return ε over the releases a window can hold: ε_g // ceil(w_g / k); a row for each k of a column."""
     budgets: IntArray = ledger.epsilons // -(-ledger.windows // period)
     return budgets
 
 
 def sustainable(ledger: PolicyInput, period: int, aside: Callable[[IntArray], IntArray] = np.zeros_like) -> IntArray:
-    """The largest budget that could be charged now and every k slots from now on, with what really remains.
+    """Return the largest budget that could be charged now and every k slots from now on, with what really remains.
 
     By the slot m·k from now, m + 1 releases share what is left there, for every m that still falls into the window.
 
@@ -258,7 +257,7 @@ def _release_numbers(most: int) -> IntArray:
 
 
 def some_of(windows: IntArray) -> IntArray:
-    """The windows, each once; of too many some, evenly spread from the shortest to the longest."""
+    """Return the windows, each once; of too many some, evenly spread from the shortest to the longest."""
     found: IntArray = np.unique(windows)
     if len(found) > PLANNED_WINDOWS:
         found = found[np.linspace(0, len(found) - 1, PLANNED_WINDOWS).astype(np.int64)]
@@ -266,7 +265,7 @@ def some_of(windows: IntArray) -> IntArray:
 
 
 def periods(windows: IntArray, cycles: Sequence[float] = ()) -> IntArray:
-    """Candidates: 1, growing by a fourth, and the windows themselves; of a cycle they must meet all phases.
+    """Return candidates: 1, growing by a fourth, and the windows themselves; of a cycle they must meet all phases.
 
     A period that meets the same few phases again and again (a whole cycle, a half …) teaches nothing of the others: beyond
     an eighth of the cycle the next larger one is taken that no harmonic hides.
@@ -287,7 +286,7 @@ def _periods(windows: bytes, cycles: tuple[float, ...]) -> IntArray:
 
 
 def _meeting_all_phases(candidates: list[int], cycles: tuple[float, ...]) -> set[int]:
-    """Each candidate, or the next larger period that no harmonic hides; none if all are hidden."""
+    """Return each candidate, or the next larger period that no harmonic hides; none if all are hidden."""
     tried = np.arange(1, candidates[-1] + math.ceil(max(cycles)) + 1)
     good = np.ones(len(tried), dtype=np.bool_)
     for cycle in cycles:

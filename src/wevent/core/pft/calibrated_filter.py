@@ -52,7 +52,6 @@ class CalibratedFilter:
         self._offsets = ClassBias()
 
     def start(self, cells: int, slot: int = 1) -> CalibratedState:
-        """Nothing known."""
         empty = self._filter.start(cells, slot)
         return CalibratedState(empty, empty, self._offsets.start(cells), np.full(cells, PRIOR_TRUST))
 
@@ -73,7 +72,6 @@ class CalibratedFilter:
         return state, self._together(state, main, direct)
 
     def outlook(self, state: CalibratedState) -> CalibrationForecast:
-        """What is expected of the slots to come."""
         leading = state.main if state.main.releases else state.direct
         known = self._filter.between(state.direct)[1] if state.direct.releases else state.main.scale**2
         return CalibrationForecast(
@@ -85,7 +83,6 @@ class CalibratedFilter:
         )
 
     def dump(self, state: CalibratedState) -> Any:
-        """Arrays as shape and bytes, numbers as they are: bit for bit."""
         return {
             "main": self._filter.dump(state.main),
             "direct": self._filter.dump(state.direct),
@@ -94,7 +91,6 @@ class CalibratedFilter:
         }
 
     def load(self, dumped: Any) -> CalibratedState:
-        """The counterpart of `dump`."""
         main, direct = (self._filter.load(dumped[name]) for name in ("main", "direct"))
         offsets = BiasState(**{name: unpacked(value) for name, value in dumped["offsets"].items()})
         rest = {name: unpacked(dumped[name]) for name in ("trust", "since", "alarm")}
@@ -146,7 +142,7 @@ class CalibratedFilter:
         main.path[2] += doubt * held
 
     def _as_main(self, state: CalibratedState, measurement: Measurement, before: Estimate) -> _Observed:
-        """What a release says of m: the main sum, and the anchor less the offset believed in."""
+        """Return what a release says of m: the main sum, and the anchor less the offset believed in."""
         if measurement.anchor is None or not state.offsets.spread:
             return _Observed(Measurement(measurement.values, measurement.error, 0.0, measurement.users), 0.0)
         values, law = measurement.anchor
@@ -162,13 +158,13 @@ class CalibratedFilter:
         return _Observed(Measurement(joined, law, 0.0, measurement.users), both - lowest)
 
     def _chance(self, state: CalibratedState, scale: FloatArray) -> FloatArray:
-        """What the mix of classes in a cell is off by chance alone, new in every slot: the spike's, relative."""
+        """Return what the mix of classes in a cell is off by chance alone, new in every slot: the spike's, relative."""
         weight = float(self._offsets.weights(state.offsets, cautious=True)[0])
         chance: FloatArray = weight * state.offsets.spread / np.maximum(scale, 1.0)
         return chance
 
     def _corrected(self, state: CalibratedState, main: Estimate) -> Moments:
-        """x from m: x − β·x(1 − x/n) = m, solved for x."""
+        """Return x from m: x − β·x(1 − x/n) = m, solved for x."""
         assert main.std_error is not None
         variance = main.std_error**2
         if not state.offsets.spread:
@@ -203,7 +199,7 @@ class CalibratedFilter:
         state.alarm += float(added.mean())
 
     def _together(self, state: CalibratedState, main: Estimate, direct: Estimate) -> Estimate:
-        """The mixture of both estimates, as far as each is trusted."""
+        """Return the mixture of both estimates, as far as each is trusted."""
         if main.std_error is None:
             return direct
         corrected = self._corrected(state, main)
@@ -230,14 +226,14 @@ class _Observed(NamedTuple):
 
 
 def _back(state: FilterState) -> FilterState:
-    """The slot before: a filter that was asked what it expects has moved on."""
+    """Return the slot before: a filter that was asked what it expects has moved on."""
     earlier = copied(state, deep=False)
     earlier.gap -= 1
     return earlier
 
 
 def _best(before: Estimate, measurement: Measurement) -> Moments:
-    """What is known of m without the anchor: what was expected, and the main sum."""
+    """Return what is known of m without the anchor: what was expected, and the main sum."""
     noise = measurement.error.variance
     if before.std_error is None:
         return Moments(measurement.values, np.full(len(measurement.values), noise))

@@ -47,7 +47,7 @@ class BiasModels:
 
 
 def default_bias_models() -> BiasModels:
-    """Half of the prior for the spike; τ² from a thousandth to 1, lasting or not."""
+    """Return the models: half of the prior for the spike; τ² from a thousandth to 1, lasting or not."""
     rows = [(0.0, 2e4, 0.5)]
     for tau, much in ((1e-3, 0.15), (1e-2, 0.15), (1e-1, 0.15), (1.0, 0.05)):
         rows += [(tau, 2e4, 0.5 * much), (tau, 250.0, 0.5 * much)]
@@ -77,7 +77,7 @@ class BiasState:
     age: int = 0
 
     def rate(self, believed: float = BIAS_RESTART) -> float:
-        """The chance per slot that a cell's offset starts anew, from what was believed and what was seen."""
+        """Return the chance per slot that a cell's offset starts anew, from what was believed and what was seen."""
         seen, slots = float(self.anew[0]), float(self.anew[1])
         return (believed * BIAS_RESTART_SLOTS + seen) / (BIAS_RESTART_SLOTS + slots)
 
@@ -127,23 +127,22 @@ class ClassBias:
         self.bank = bank or default_bias_models()
 
     def start(self, cells: int) -> BiasState:
-        """Nothing known, no weights yet."""
         shape = len(self.bank.tau), cells
         return BiasState(np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.zeros(0), np.zeros(2))
 
     def weights(self, state: BiasState, *, cautious: bool = False) -> FloatArray:
-        """How much each model is believed."""
+        """Return how much each model is believed."""
         prior = self.bank.cautious if cautious else self.bank.prior
         return _believed(prior.tobytes(), state.evidence.tobytes())
 
     def stationary(self, state: BiasState, scale: FloatArray) -> FloatArray:
-        """Variances before anything was learnt: CV²·(τ² + 1/s), as chance alone gives 1/s; none for the spike."""
+        """Return variances before anything was learnt: CV²·(τ² + 1/s), as chance alone gives 1/s; none for the spike."""
         variance: FloatArray = state.spread * (self.bank.tau[:, None] + 1.0 / np.maximum(scale, 1.0))
         variance[0] = 0.0
         return variance
 
     def now(self, state: BiasState, scale: FloatArray) -> Moments:
-        """Mean and variance of every model: what was learnt fades as slots pass."""
+        """Return mean and variance of every model: what was learnt fades as slots pass."""
         if not state.age:
             return Moments(state.mean, state.variance)
         keep = np.exp(-state.age / self.bank.life)[:, None]
@@ -151,13 +150,13 @@ class ClassBias:
         return Moments(state.mean * keep, stationary + (state.variance - stationary) * keep * keep)
 
     def belief(self, state: BiasState, scale: FloatArray) -> Moments:
-        """β over all models: the mean as believed, the variance around it with caution."""
+        """Return β over all models: the mean as believed, the variance around it with caution."""
         mean, variance = self.now(state, scale)
         average = self.weights(state) @ mean
         return Moments(average, self.weights(state, cautious=True) @ (variance + (mean - average) ** 2))
 
     def most(self, state: BiasState, scale: FloatArray) -> FloatArray:
-        """The variance per cell of what main sums are off by if nothing was learnt, in counts."""
+        """Return the variance per cell of what main sums are off by if nothing was learnt, in counts."""
         unknown: FloatArray = self.weights(state, cautious=True) @ self.stationary(state, scale) * scale**2
         return unknown
 
@@ -207,7 +206,7 @@ class ClassBias:
         state.anew = state.anew * fade + [float(restarted.mean()), slots]
 
     def jump(self, state: BiasState, moved: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
-        """A count moved by more than was expected: whoever came or went may be another mix than those who stayed.
+        """Widen the bias of a count that moved by more than was expected: other users may be another mix.
 
         Returns:
             What it may have added to the squared offset, in counts, per cell.
@@ -225,7 +224,7 @@ class ClassBias:
     def expected_errors(
         self, state: BiasState, scale: FloatArray, spread: FloatArray, every: FloatArray, noise: FloatArray
     ) -> FloatArray:
-        """What offsets will cost per cell on average over the horizon, with an anchor every so many slots.
+        """Return what offsets will cost per cell on average over the horizon, with an anchor every so many slots.
 
         Args:
             state: what is known.

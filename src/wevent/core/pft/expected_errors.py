@@ -66,7 +66,7 @@ class FilterForecast:
         return average
 
     def _binned(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-        """Model weights summed over cells of about the same scale, these scales, and r²: evidence pooled, cost bounded."""
+        """Return model weights summed over cells of about the same scale, these scales, and r²: evidence pooled."""
         bins = np.floor(2.0 * np.log2(self.scales)).astype(np.int64)
         bins -= bins.min()
         sizes = np.bincount(bins)
@@ -99,7 +99,7 @@ class CalibrationForecast:
     offset_errors: Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 
     def learning(self, every: FloatArray, noise: FloatArray) -> FloatArray:
-        """What it costs per cell, on average over the horizon, until anchors alone are known as well as they can be.
+        """Return what it costs per cell, on average over the horizon, until anchors alone are known as well as they can be.
 
         After m anchors the variance is at most noise/m, whatever it was.
         """
@@ -116,7 +116,7 @@ def period_errors(
     scale: FloatArray,
     squared_reach: FloatArray | None = None,
 ) -> FloatArray:
-    """The mean squared error over a period of k slots, of each model in steady state; periods × models × scales.
+    """Return the mean squared error over a period of k slots, of each model in steady state; periods × models × scales.
 
     Level models: the Riccati equation of a random walk observed every k slots. Trend models: Kalata's tracking index. To
     the error right after a release the k − 1 slots of growing ignorance are added. Seasonal models: the level's formula,

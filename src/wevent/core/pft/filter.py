@@ -86,13 +86,13 @@ _values = attrgetter(*_NAMES)
 
 
 def scale_of(level: FloatArray, users: int) -> FloatArray:
-    """s = x(1 − x/n): the variance of a count of independent users."""
+    """Return s = x(1 − x/n): the variance of a count of independent users."""
     inside = np.minimum(np.maximum(level, 0.0), float(users))
     return np.maximum(inside * (1.0 - inside / max(users, 1)), SMALLEST_SCALE)
 
 
 def copied(state: FilterState, *, deep: bool = True) -> FilterState:
-    """A state of its own; arrays are copied only where they will change."""
+    """Return a state of its own; arrays are copied only where they will change."""
     values: tuple[Any, ...] = _values(state)
     if deep:
         values = tuple([value.copy() if isinstance(value, (np.ndarray, SeasonalState)) else value for value in values])
@@ -100,12 +100,12 @@ def copied(state: FilterState, *, deep: bool = True) -> FilterState:
 
 
 def blocks(cells: int) -> list[slice]:
-    """Few enough cells at a time that what is computed for all their models stays in the processor's cache."""
+    """Split cells so that what is computed for all their models stays in the processor's cache."""
     return [slice(first, min(first + CELLS_AT_ONCE, cells)) for first in range(0, cells, CELLS_AT_ONCE)]
 
 
 def part_of(state: FilterState, block: slice) -> FilterState:
-    """The state of a block of cells, to be changed in place: it shares its arrays with the whole."""
+    """Return the state of a block of cells, to be changed in place: it shares its arrays with the whole."""
     if block.stop - block.start == len(state.slow):
         return state
     values: list[Any] = [
@@ -124,7 +124,7 @@ class InitialEstimate(NamedTuple):
 
 
 def initial_estimate(measurement: Measurement) -> InitialEstimate:
-    """Levels from a mixture of zero and half-normals of doubling widths, whose weights are fitted to all cells by EM."""
+    """Fit levels from a mixture of zero and half-normals of doubling widths, whose weights are fitted by EM."""
     values, noise = measurement.values, measurement.error.variance
     deviation, scale = noise**0.5, (noise / 2.0) ** 0.5
     top = max(2.0, float(np.abs(values).max()))
@@ -153,7 +153,7 @@ def initial_estimate(measurement: Measurement) -> InitialEstimate:
 
 
 def learn_null(state: FilterState, measurement: Measurement, pace: float) -> None:
-    """What the cells of the null share although none of them shows it: pooled mean and variance, kept small.
+    """Learn what the cells of the null share although none of them shows it: pooled mean and variance, kept small.
 
     Args:
         state: changed in place.
@@ -190,7 +190,6 @@ class Filter:
         self._coefficients = np.array([self.bank.flicker, self.bank.walk * ~trend, self.bank.walk * trend, trend])
 
     def start(self, cells: int, slot: int = 1) -> FilterState:
-        """Nothing known."""
         models, trends = len(self.bank.walk), self.bank.trends.stop - self.bank.levels
         return FilterState(
             level=np.zeros((models, cells)),
@@ -241,7 +240,6 @@ class Filter:
         return state, estimate
 
     def outlook(self, state: FilterState) -> FilterForecast:
-        """What is expected of the slots to come."""
         average = float(state.scale.sum()) / len(state.scale)
         reach = None if state.season is None else state.season.reach
         return FilterForecast(
@@ -249,13 +247,11 @@ class Filter:
         )
 
     def dump(self, state: FilterState) -> Any:
-        """Arrays as shape and bytes, numbers as they are: bit for bit."""
         dumped: dict[str, Any] = {field.name: packed(getattr(state, field.name)) for field in fields(state)}
         season = dumped.pop("season")  # as states were before there were any
         return dumped if season is None else {**dumped, "season": season.dump()}
 
     def load(self, dumped: Any) -> FilterState:
-        """The counterpart of `dump`."""
         values: dict[str, Any] = {name: unpacked(value) for name, value in dumped.items()}
         season = values.pop("season", None)
         if (season is None) != (self.bank.seasons is None):
@@ -263,7 +259,7 @@ class Filter:
         return FilterState(**values, season=None if season is None else SeasonalState.load(season))
 
     def between(self, state: FilterState) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the model average `gap` slots after the release."""
+        """Return mean and variance of the model average `gap` slots after the release."""
         level, slope, now, linear, square, cubic = state.path
         h = float(state.gap)
         mean = level + h * slope
@@ -329,7 +325,7 @@ class Filter:
     def _correct(
         self, state: FilterState, measurement: Measurement, mixture: FloatArray, block: slice, common: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The block's models after the measurement: mean and variance of the count itself in each, and gain · scale.
+        """Return the block's models after the measurement: mean and variance of the count itself in each, and gain · scale.
 
         Args:
             state: of the block's cells; changed in place.
@@ -438,7 +434,7 @@ class Filter:
             cross[model[swinging] - swings, :, cell[swinging]] *= (1.0 - chance[swinging])[:, None]
 
     def _average(self, state: FilterState, target: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the model average now; the state gets the path it predicts until the next release.
+        """Return mean and variance of the model average now; the state gets the path it predicts until the next release.
 
         Args:
             state: of the block's cells; scale and path are changed in place.
@@ -471,7 +467,7 @@ class Filter:
         return mean, spread
 
     def _release(self, state: FilterState, measurement: Measurement, mean: FloatArray, spread: FloatArray) -> Estimate:
-        """What all cells teach about the null; then the estimate."""
+        """Learn from all cells about the null; return the estimate."""
         learn_null(state, measurement, POOL_PACE)
         empty = state.weights[-1]
         state.path[2] += empty * (state.null_variance + (state.null_mean - state.path[0]) ** 2)
@@ -484,7 +480,7 @@ class Filter:
 
 
 def _weigh(state: FilterState, log_density: FloatArray, common: FloatArray) -> None:
-    """Model probabilities by Bayes' rule; a small part is drawn back to what fits all cells."""
+    """Update model probabilities by Bayes' rule; a small part is drawn back to what fits all cells."""
     log_density -= log_density.max(axis=0)
     weights = state.weights
     weights *= 1.0 - MODEL_SWITCH
@@ -494,13 +490,11 @@ def _weigh(state: FilterState, log_density: FloatArray, common: FloatArray) -> N
 
 
 def _mixed(weights: FloatArray, values: FloatArray) -> FloatArray:
-    """The average over models, per cell."""
     mixed: FloatArray = np.add.reduce(weights * values)
     return mixed
 
 
 def _around(center: FloatArray, means: FloatArray, variances: FloatArray) -> FloatArray:
-    """Second moments around a center."""
     squares = means - center
     squares *= squares
     squares += variances
@@ -508,7 +502,7 @@ def _around(center: FloatArray, means: FloatArray, variances: FloatArray) -> Flo
 
 
 def _check_finite(state: FilterState) -> None:
-    """What is not finite in any model makes the averages of all so: these stand for the whole state."""
+    """Raise if the state is not finite: the averages of all models show it, and stand for the whole state."""
     small = (*state.null_sums.tolist(), *state.calibration.tolist(), *state.jumps.tolist(), state.gain, state.inflation)
     large = float(state.path.sum() + state.pooled.sum())
     if state.season is not None:
@@ -525,5 +519,5 @@ def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Est
 
 
 def _possible(mean: FloatArray, users: int) -> FloatArray:
-    """What a count can be: a cell holds each of n users at most once, in however many cells they may be."""
+    """Return what a count can be: a cell holds each of n users at most once, in however many cells they may be."""
     return np.minimum(np.maximum(mean, 0.0), float(users) if users else np.inf)

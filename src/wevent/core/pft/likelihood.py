@@ -32,7 +32,7 @@ _TWICE_ROOT_TWO_OVER_PI = 1.5957691216057308
 
 
 def scaled_erfc(z: FloatArray) -> FloatArray:
-    """exp(z²)·erfc(z) for z ≥ 0."""
+    """Return exp(z²)·erfc(z) for z ≥ 0."""
     t = _STRETCH * z
     t += 1.0
     np.reciprocal(t, out=t)
@@ -48,7 +48,7 @@ def scaled_erfc(z: FloatArray) -> FloatArray:
 def corrected_variance(
     variance: FloatArray, information: FloatArray, rest: FloatArray | float, scale: float
 ) -> FloatArray:
-    """P − P²·G, what is left of the variance P after an observation; positive for every P > 0.
+    """Return P − P²·G, what is left of the variance P after an observation; positive for every P > 0.
 
     Where P is 10⁸ times the noise and more, the difference cancels. There the noise is as good as Gaussian, and
     (rest + 2b²)·P / (P + rest + 2b²) is left.
@@ -73,7 +73,7 @@ def corrected_variance(
 def laplace_on_gaussian(
     residual: FloatArray, variance: FloatArray, scale: FloatArray | float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Log density, score −(log f)′ and information −(log f)″ ≥ 0 of Laplace(scale) + N(0, variance) at `residual`.
+    """Return log density, score −(log f)′ and information −(log f)″ ≥ 0 of Laplace(scale) + N(0, variance) at `residual`.
 
     Half of a filter's time is spent here, so what is not needed any more is overwritten.
     """

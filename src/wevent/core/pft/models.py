@@ -55,15 +55,14 @@ class SeasonalState:
     released: int
 
     def copy(self) -> SeasonalState:
-        """A state of its own."""
         return SeasonalState(**{name: getattr(self, name).copy() for name in _ARRAYS}, released=self.released)
 
     def __getitem__(self, block: Any) -> SeasonalState:
-        """The state of a block of cells; it shares its arrays with the whole."""
+        """Return the state of a block of cells; it shares its arrays with the whole."""
         return SeasonalState(**{name: getattr(self, name)[block] for name in _ARRAYS}, released=self.released)
 
     def dump(self) -> dict[str, Any]:
-        """Arrays as shape and bytes, covariances by the half of them that says all."""
+        """Return arrays as shape and bytes, covariances by the half of them that says all."""
         half = np.triu_indices(self.mean.shape[1])
         halves = {"variance": self.variance[:, *half], "path_variance": self.path_variance[half]}
         arrays = {name: halves.get(name, getattr(self, name)) for name in _ARRAYS}
@@ -71,7 +70,6 @@ class SeasonalState:
 
     @classmethod
     def load(cls, dumped: dict[str, Any]) -> SeasonalState:
-        """The counterpart of `dump`."""
         arrays = {name: unpacked(dumped[name]) for name in _ARRAYS}
         terms = arrays["mean"].shape[1]
         for name in ("variance", "path_variance"):
@@ -83,7 +81,6 @@ _ARRAYS = tuple(field.name for field in fields(SeasonalState) if field.name != "
 
 
 def _mirrored(half: FloatArray, terms: int) -> FloatArray:
-    """A symmetric matrix from the half of it."""
     rows, columns = np.triu_indices(terms)
     whole = np.empty((*half.shape[:-2], terms, terms, half.shape[-1]))
     whole[..., rows, columns, :] = half
@@ -114,7 +111,7 @@ class SeasonalModels:
     calendar: IntArray | None = None
 
     def basis(self, slot: int) -> FloatArray:
-        """φ(t), with a calendar [φ, bφ, b], b being 1 on days of the other kind."""
+        """Return φ(t), with a calendar [φ, bφ, b], b being 1 on days of the other kind."""
         angle = 2.0 * np.pi * (self.frequencies * slot % 1.0)
         turn = np.concatenate([np.cos(angle), np.sin(angle)])
         if self.calendar is None:
@@ -123,7 +120,6 @@ class SeasonalModels:
         return np.concatenate([turn, other * turn, [other]])
 
     def start(self, cells: int, slot: int = 1) -> SeasonalState:
-        """Nothing known before this slot."""
         models, terms = len(self.drift), len(self.size)
         return SeasonalState(
             mean=np.zeros((models, terms, cells)),
@@ -141,7 +137,7 @@ class SeasonalModels:
         state.variance[:] = np.diag(self.size**2)[:, :, None] * state.reach**2
 
     def turn(self, state: SeasonalState, gap: int) -> FloatArray:
-        """Δ = φ(t) − φ(t − h), from the last release on."""
+        """Return Δ = φ(t) − φ(t − h), from the last release on."""
         return self.basis(state.released + gap) - self.basis(state.released)
 
     def predict(self, state: SeasonalState, gap: int, level: FloatArray, level_variance: FloatArray) -> None:
@@ -172,7 +168,7 @@ class SeasonalModels:
     def average(
         self, state: SeasonalState, weights: FloatArray, levels: FloatArray, level: FloatArray, slope: FloatArray
     ) -> None:
-        """Moments of the mixture of all models, of which the others do not swing; and the reach of what was seen.
+        """Compute moments of the mixture of all models, of which the others do not swing; and the reach of what was seen.
 
         Args:
             state: after a release.
@@ -198,7 +194,7 @@ class SeasonalModels:
             state.reach[:] = higher
 
     def between(self, state: SeasonalState, gap: int) -> tuple[FloatArray, FloatArray]:
-        """What the cycle adds to mean and variance of the average of all models, `gap` slots after the release."""
+        """Return what the cycle adds to mean and variance of the average of all models, `gap` slots after the release."""
         turn = self.turn(state, gap)
         mean, with_level, with_slope = np.einsum("pdc,d->pc", state.path, turn)
         own = np.einsum("dc,d->c", np.einsum("dec,e->dc", state.path_variance, turn), turn)
@@ -207,7 +203,7 @@ class SeasonalModels:
     def unknown_swings(
         self, periods: IntArray, observed: FloatArray, squared_reach: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """The variance by which a level swings unforeseen in k slots, and on average over them; as `period_errors`.
+        """Return the variance by which a level swings unforeseen in k slots, and on average over them; as `period_errors`.
 
         A coefficient drifts by δπ/C per slot, π = τ²r²; measured every k slots with the variance R + V, what is not known
         of it settles at √(2δπ(R + V)k/C), π at most. This is the long run: what is not known yet will be learnt.
@@ -230,12 +226,12 @@ class SeasonalModels:
 
 
 def harmonics(cycle: float) -> tuple[int, ...]:
-    """n = 1, 2, … of a cycle, as far as slots can show them: n/C below a half."""
+    """Return n = 1, 2, … of a cycle, as far as slots can show them: n/C below a half."""
     return tuple(n for n in range(1, HARMONICS + 1) if 2 * n < cycle)
 
 
 def seasonal_models(cycles: Sequence[float], calendar: Sequence[int] = ()) -> SeasonalModels:
-    """Cycles of so many slots, each with its harmonics; one that two of them share counts once.
+    """Return models of cycles of so many slots, each with its harmonics; one that two of them share counts once.
 
     Args:
         cycles: slots of each.
@@ -275,12 +271,10 @@ class ModelGrid:
 
     @property
     def trends(self) -> slice:
-        """Where the trend models are."""
         return slice(self.levels, self.seasonal.start)
 
     @property
     def seasonal(self) -> slice:
-        """Where the seasonal models are."""
         models = len(self.walk)
         return slice(models if self.seasons is None else models - len(self.seasons.drift), models)
 
@@ -305,7 +299,7 @@ def default_models() -> ModelGrid:
 
 
 def models_with_seasons(cycles: Sequence[float], calendar: Sequence[int] = ()) -> ModelGrid:
-    """The default bank, and seasonal models that have a tenth of what is not the null's; without cycles the default one.
+    """Return the default models, and seasonal ones with a tenth of the prior that is not the null's, if there are cycles.
 
     Args:
         cycles, calendar: as of `seasonal_models`.

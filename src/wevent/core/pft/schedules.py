@@ -97,7 +97,7 @@ def shares_of(ledger: PolicyInput) -> FloatArray:
 
 
 def noise_of(budget: Any, sensitivity: int) -> Any:
-    """2(Δ/e)², of an average budget in nano-epsilons."""
+    """Return 2(Δ/e)², of an average budget in nano-epsilons."""
     return 2.0 * (sensitivity * NANO / np.maximum(budget, 1.0)) ** 2
 
 
@@ -144,7 +144,7 @@ class Priced(NamedTuple):
 def _cheapest(
     rows: Rows, outlook: CalibrationForecast, periods: IntArray, held: Schedule | None, sensitivity: int
 ) -> list[ExpectedCost]:
-    """Main sums every k slots: for each k, the distance and level of anchors that cost least."""
+    """Return main sums every k slots: for each k, the distance and level of anchors that cost least."""
     priced = _grid(tuple(column.tobytes() for column in rows), periods.tobytes(), sensitivity)
     tried = len(priced.period)
     if held is not None and held.every not in (ALWAYS, NEVER):  # the one we have, at each of the periods
@@ -167,7 +167,7 @@ def _cheapest(
 
 @lru_cache(maxsize=64)
 def _grid(columns: tuple[bytes, ...], periods: bytes, sensitivity: int) -> Priced:
-    """Every combination worth a look; the same from one release to the next, as long as nobody comes or goes."""
+    """Return every combination worth a look; the same from one release to the next, as long as nobody comes or goes."""
     windows, least = (np.frombuffer(one, np.int64) for one in columns[:2])
     rows = Rows(windows, least, *np.array([np.frombuffer(one) for one in columns[2:]]))
     period, every, part = _combinations(rows.windows, np.frombuffer(periods, np.int64))
@@ -186,7 +186,7 @@ def _price(rows: Rows, period: IntArray, every: IntArray, level: IntArray, sensi
 
 
 def _always(rows: Rows, outlook: CalibrationForecast, periods: IntArray, sensitivity: int) -> list[ExpectedCost]:
-    """An anchor at every release: alone, or with the main sum from what remains beside it, as far as offsets allow."""
+    """Return an anchor at every release: alone, or with the main sum from what remains beside it, as far as offsets allow."""
     level = _strictest(rows, periods)
     releases = -(-rows.windows // periods[:, None])
     rest = (rows.budgets / releases).sum(axis=1) - level
@@ -206,7 +206,7 @@ def _always(rows: Rows, outlook: CalibrationForecast, periods: IntArray, sensiti
 
 
 def _combinations(windows: IntArray, periods: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Period, distance of anchors and part of the strictest class's budget, for every combination worth a look."""
+    """Return period, distance of anchors and part of the strictest class's budget, for every combination worth a look."""
     widest = int(windows.max())
     some = np.unique(np.quantile(windows, np.linspace(0.0, 1.0, CALIBRATION_WINDOWS), method="nearest"))
     rows = []
@@ -224,13 +224,13 @@ def _combinations(windows: IntArray, periods: IntArray) -> tuple[IntArray, IntAr
 
 
 def _strictest(rows: Rows, every: IntArray) -> IntArray:
-    """The level that every class could give every so many slots, if it gave all to anchors."""
+    """Return the level that every class could give every so many slots, if it gave all to anchors."""
     level: IntArray = (rows.least // -(-rows.windows // every[:, None])).min(axis=1)
     return level
 
 
 def _main_sum(rows: Rows, anchors: Any, releases: IntArray, sensitivity: int) -> tuple[FloatArray, FloatArray]:
-    """Noise variance and CV² of the weights, of main sums of (ε − anchors)/releases; designs × windows."""
+    """Return noise variance and CV² of the weights, of main sums of (ε − anchors)/releases; designs × windows."""
     mean = ((rows.budgets - anchors * rows.shares) / releases).sum(axis=1)
     squares = rows.squares - 2.0 * anchors * rows.budgets + np.square(anchors, dtype=np.float64) * rows.shares
     spread = (squares / np.square(releases, dtype=np.float64)).sum(axis=1) / np.maximum(mean, 1e-3) ** 2 - 1.0
@@ -238,7 +238,7 @@ def _main_sum(rows: Rows, anchors: Any, releases: IntArray, sensitivity: int) ->
 
 
 def anchors_inside(windows: IntArray, every: Any) -> Any:
-    """How many anchors a window holds; of windows shorter than the distance between anchors, how many on average."""
+    """Return how many anchors a window holds; of windows shorter than the distance between anchors, how many on average."""
     inside = -(-windows // every)
     return np.where(inside > 1, inside, windows / every)
 
@@ -257,7 +257,6 @@ class CalibrationPolicy:
         self._plain = AdaptivePeriod(lambda smoothed: outlook(smoothed).counts, sensitivity=sensitivity)
 
     def probe(self, ledger: PolicyInput) -> IntArray | None:
-        """Never looks first: no dissimilarity budget."""
         return None
 
     def offer(self, ledger: PolicyInput, history: History) -> Split | NoOffer:
@@ -305,7 +304,7 @@ class CalibrationPolicy:
         return Split(np.minimum(main + now, left), now)  # a class without members may have less left than the level
 
     def replan(self, ledger: PolicyInput, history: History) -> Any:
-        """Period, slots between anchors and their level."""
+        """Return period, slots between anchors and their level."""
         if _all_alike(ledger):
             return list(Schedule(self._plain.replan(ledger, _as_plain(history)), NEVER, 0))
         outlook = self._outlook(history.smoothed)
@@ -332,7 +331,7 @@ class CalibrationPolicy:
         return list(options[best].design)
 
     def _strongest(self, ledger: PolicyInput, period: int) -> Split | NoOffer:
-        """The largest level that can be charged every k slots, and a main sum from what remains beside it."""
+        """Return the largest level that can be charged every k slots, and a main sum from what remains beside it."""
         budgets, wanted = sustainable(ledger, period), steady(ledger, period)
         members = members_of(ledger)
         level = int(budgets[members].min())
@@ -346,7 +345,7 @@ class CalibrationPolicy:
     def _fitted(
         self, budgets: IntArray, wanted: IntArray, ledger: PolicyInput, outlook: CalibrationForecast
     ) -> IntArray:
-        """Budgets in the proportions wanted, as far as they reach: other weights have other offsets."""
+        """Return budgets in the proportions wanted, as far as they reach: other weights have other offsets."""
         share = shares_of(ledger)
         use = (wanted > 0) & (share > 0)
         ratios = np.unique(budgets[use] / wanted[use])
@@ -367,30 +366,30 @@ class CalibrationPolicy:
 
 
 def _with_anchor(total: IntArray, members: BoolArray) -> Split:
-    """A look with all of this, the smallest budget of a class with members as its anchor, unless all have the same."""
+    """Return a look with all of this, the smallest budget of a class with members as its anchor, unless all have the same."""
     smallest = int(total[members].min())
     return Split(total, 0 if (total[members] == smallest).all() else smallest)
 
 
 def _all_alike(ledger: PolicyInput) -> bool:
-    """Whether all who are registered ask for the same: main sums measure counts themselves, and there is nothing to learn."""
+    """Return whether all users ask for the same: main sums measure counts themselves, and there is nothing to learn."""
     members = members_of(ledger)
     epsilons, windows = ledger.epsilons[members], ledger.windows[members]
     return bool((epsilons == epsilons[0]).all() and (windows == windows[0]).all())
 
 
 def _as_plain(history: History) -> History:
-    """What a policy without anchors remembers: the period."""
+    """Return what a policy without anchors remembers: the period."""
     return replace(history, memory=history.memory and history.memory[0])
 
 
 def _distance(one: Schedule, other: Schedule) -> int:
-    """How different two designs are: in their periods, unless one has anchors in every release and the other has not."""
+    """Return the distance of two schedules: of their periods, or large if one has anchors in every release alone."""
     return abs(one.period - other.period) + (NEVER if (one.every == ALWAYS) != (other.every == ALWAYS) else 0)
 
 
 def _beside_anchors(ledger: PolicyInput, period: int, every: int, level: int) -> IntArray:
-    """What remains for main sums in the long run."""
+    """Return what remains for main sums in the long run."""
     budgets = np.maximum(ledger.epsilons - anchors_inside(ledger.windows, every) * level, 0) / -(
         -ledger.windows // period
     )
@@ -399,6 +398,6 @@ def _beside_anchors(ledger: PolicyInput, period: int, every: int, level: int) ->
 
 
 def _anchors_until(delays: IntArray, every: int, wait: int) -> IntArray:
-    """How many anchors come within that many slots, the first after `wait`."""
+    """Return how many anchors come within that many slots, the first after `wait`."""
     anchors: IntArray = np.where(delays >= wait, (delays - wait) // every + 1, 0)
     return anchors
