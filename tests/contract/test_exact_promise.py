@@ -7,19 +7,62 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
 
 from wevent.auditing.audit_subject import build_subject
-from wevent.auditing.exact import audit_exactly, variants
 from wevent.auditing.exact.cases import SEARCHED, SEARCHED_LOCAL, TINY, TINY_LOCAL, responds
 from wevent.auditing.exact.enumeration import Enumeration
+from wevent.auditing.exact.exact_audit import audit_exactly
 from wevent.auditing.exact.pairs import Case
 from wevent.core.builtin_mechanisms import BUILT_IN
+from wevent.core.requirements import Population, Requirement
+from wevent.errors import InvalidOption
+from wevent.publisher.publisher import Publisher
 
 SECONDS = float(os.environ.get("WEVENT_AUDIT_SECONDS", "0"))
 TIGHT = {"uniform", "pbu", "pba", "ba", "pft", "sample", "lbu", "plbu", "every-second"}
+
+_TRIED: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"neighbours": "replace"},
+    {"max_cells_per_user": 2},
+    {"neighbours": "replace", "max_cells_per_user": 2},
+    {"refund": True},
+    {"threshold": "std"},
+    {"estimator": "weighting"},
+    {"estimator": "weighting", "refund": True},
+    {"smoothing": "filter"},
+    {"class_weights": "calibrated"},
+    {"class_weights": "equal"},
+    {"class_weights": "budget"},
+    {"seasonality": (3.0,), "special_days": (3, 5)},
+    {"nonnegative": True, "round": True},
+    {"neighbours": "replace", "known_total": 5, "round": True},
+    {
+        "neighbours": "replace",
+        "max_cells_per_user": 2,
+        "estimator": "weighting",
+        "smoothing": "filter",
+        "refund": True,
+    },
+)
+
+
+def variants(mechanism: str) -> list[dict[str, Any]]:
+    return [dict(options) for options in _TRIED if _takes(mechanism, options)]
+
+
+def _takes(mechanism: str, options: Mapping[str, Any]) -> bool:
+    try:
+        Publisher(Population({Requirement(2, 1): 1}), 4, mechanism, **options)
+    except InvalidOption:
+        return False
+    return True
+
 
 pytestmark = pytest.mark.slow
 

@@ -202,11 +202,11 @@ CAUSES = [
     Cause("releases: a part, into a file", ("releases", "run.journal", "--to", "5", "--out", "out.ndjson"), nothing),
     Cause("releases: a cell that is not declared", ("releases", "run.journal", "--cells", "1,north"), nothing),
     Cause("releases: to before from", ("releases", "run.journal", "--from", "9", "--to", "3"), nothing),
-    Cause("audit: a stored slot was changed", ("verify", "run.journal"), FLIPPED, 1),
-    Cause("audit: a stored membership was changed", ("verify", "run.journal"), MOVED, 1),
-    Cause("audit: the journal is older than its witness file", ("verify", "run.journal"), OLD, 1),
-    Cause("audit: no journal there", ("verify", "nowhere.journal"), nothing),
-    Cause("audit: pages are damaged", ("verify", "run.journal"), scrambled("run.journal")),
+    Cause("verify: a stored slot was changed", ("verify", "run.journal"), FLIPPED, 1),
+    Cause("verify: a stored membership was changed", ("verify", "run.journal"), MOVED, 1),
+    Cause("verify: the journal is older than its witness file", ("verify", "run.journal"), OLD, 1),
+    Cause("verify: no journal there", ("verify", "nowhere.journal"), nothing),
+    Cause("verify: pages are damaged", ("verify", "run.journal"), scrambled("run.journal")),
 ]  # fmt: skip
 
 

@@ -95,13 +95,13 @@ DATABASE_CAUSES = [
     DatabaseCause("a schema without a journal", ("status", ADDRESS), nothing, "&schema=nothing_here"),
     DatabaseCause("backup: a journal in a database", ("backup", ADDRESS, "copy.journal"), nothing),
     DatabaseCause(
-        "audit: a slot in the database was changed",
+        "verify: a slot in the database was changed",
         ("verify", ADDRESS),
         execute("UPDATE slots SET payload = (SELECT payload FROM slots WHERE slot = 6) WHERE slot = 7"),
         code=1,
     ),
     DatabaseCause(
-        "audit: the database was put back, or its end is missing", ("verify", ADDRESS), newer_witness, code=1
+        "verify: the database was put back, or its end is missing", ("verify", ADDRESS), newer_witness, code=1
     ),
 ]
 

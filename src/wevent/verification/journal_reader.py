@@ -157,18 +157,18 @@ def open_reader(place: Path | PostgresAddress) -> AbstractContextManager[Journal
 @contextmanager
 def _open_file(path: Path) -> Iterator[JournalTables]:
     if not path.is_file():
-        _refuse(path, "no such file")
+        _refuse(path, "There is no such file")
     try:
         with path.open("rb") as file:
             if file.read(16) != b"SQLite format 3\0":
-                _refuse(path, "another kind of file")
+                _refuse(path, "This is another kind of file, no wevent journal")
         connection = open_for_reading(path)
         try:
             connection.execute("PRAGMA query_only = ON")
             if connection.pragma("application_id") != _APPLICATION:
-                _refuse(path, "another kind of file")
+                _refuse(path, "This is another kind of file, no wevent journal")
             if connection.pragma("user_version") != _FORMAT:
-                _refuse(path, "one from a newer wevent")
+                _refuse(path, "The journal is from a newer wevent")
             connection.create_scalar_function("sha256", _sha256, 1, deterministic=True)
             connection.execute("BEGIN")
             yield JournalTables(lambda query, values: iter(connection.execute(query, values)))
@@ -177,7 +177,7 @@ def _open_file(path: Path) -> Iterator[JournalTables]:
     except InvalidJournal:
         raise
     except (apsw.Error, *_BROKEN) as error:
-        _refuse(path, f"one that is damaged ({type(error).__name__})")
+        _refuse(path, f"The journal is damaged: {type(error).__name__}")
 
 
 @contextmanager
@@ -199,14 +199,14 @@ def _open_database(place: PostgresAddress) -> Iterator[JournalTables]:
         connection.execute(_ONE_VIEW, prepare=False)
         found = list(rows("SELECT value FROM facts WHERE name = 'format'", ()))
         if not found or int(found[0][0]) != _FORMAT:
-            _refuse(place, "one from a newer wevent")
+            _refuse(place, "The journal is from a newer wevent")
         yield JournalTables(rows)
     except InvalidJournal:
         raise
     except psycopg.Error as error:
         raise translated(error, place) from None
     except _BROKEN as error:
-        _refuse(place, f"one that is damaged ({type(error).__name__})")
+        _refuse(place, f"The journal is damaged: {type(error).__name__}")
     finally:
         connection.close()
 
@@ -220,10 +220,6 @@ def _sha256(*values: Any) -> Any:
     return hashlib.sha256(_bytes(values[0])).digest()
 
 
-def _refuse(place: Path | PostgresAddress, received: str) -> NoReturn:
-    raise InvalidJournal(
-        "a journal that can be read",
-        f"{received} ({place})",
-        "Check the path; if it is the right one, restore a backup of it.",
-        path=str(place),
-    ) from None
+def _refuse(place: Path | PostgresAddress, problem: str) -> NoReturn:
+    fix = "Check the path. If it is right, restore a backup."
+    raise InvalidJournal(f"{problem} ({place}).", fix, path=str(place)) from None

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wevent.verification.window_sums import NANO
-
+NANO = 1_000_000_000
+"""Budgets are whole billionths of epsilon."""
 Key = tuple[int, int]
 Add = Callable[..., None]
 Row = tuple[str, int, int, str | None, int, int | None]

@@ -15,9 +15,8 @@ from typing import Any
 from wevent.errors import InvalidJournal
 from wevent.journal.address import PostgresAddress, parse_address
 from wevent.verification.journal_reader import HeadRow, JournalTables, open_reader
-from wevent.verification.membership_check import JournalRows, RestoreRow, Version, check_memberships
+from wevent.verification.membership_check import NANO, JournalRows, RestoreRow, Version, check_memberships
 from wevent.verification.slot_check import PinnedVersion, SlotCheck
-from wevent.verification.window_sums import NANO
 from wevent.verification.witness_check import SeenWitness, check_end, read_witness
 
 _LIMIT = 1000  # findings that are listed one by one
@@ -90,7 +89,9 @@ def verify_journal(path: str | Path | PostgresAddress) -> Report:
         StorageFailed: if its database does not answer.
     """
     if not isinstance(path, (str, Path, PostgresAddress)):
-        raise InvalidJournal("the path of a journal", type(path).__name__, "Give the name of its file.", path=None)
+        raise InvalidJournal(
+            f"A {type(path).__name__} is no path of a journal.", "Give the name of its file.", path=None
+        )
     place = parse_address(path)
     witness = read_witness(place)
     with open_reader(place) as reader:

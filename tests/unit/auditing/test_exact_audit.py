@@ -15,9 +15,10 @@ import pytest
 from tests.support.broken_policies import TRAPS, UngatedLedger
 from wevent import Population, Publisher, Requirement, SecureNoise, SeededNoise
 from wevent.auditing.audit_subject import AuditSubject, Finding, build_subject
-from wevent.auditing.exact import audit_exactly, exact_audit
+from wevent.auditing.exact import exact_audit
 from wevent.auditing.exact.cases import SEARCHED, TINY, World
 from wevent.auditing.exact.enumeration import Enumeration
+from wevent.auditing.exact.exact_audit import audit_exactly
 from wevent.auditing.exact.pairs import Case
 from wevent.core import permit
 from wevent.core.estimators import Sampling, laplace_error, sample

@@ -13,8 +13,8 @@ from tests.zoo.bug import Undone, together
 from tests.zoo.spending import lone_forgotten, short_ring
 from wevent import Population, Publisher
 from wevent.auditing.audit_subject import AuditSubject, Finding, build_subject
-from wevent.auditing.exact import audit_exactly
 from wevent.auditing.exact.cases import LIVED, SEARCHED, SEARCHED_LOCAL, WIDE, World
+from wevent.auditing.exact.exact_audit import audit_exactly
 from wevent.auditing.exact.lives import Living
 from wevent.auditing.exact.pairs import Case, PairMove, Playing
 from wevent.core.estimators import Sampling, laplace_error, sample

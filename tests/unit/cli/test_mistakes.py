@@ -234,7 +234,9 @@ BEFORE_PUBLISHING = {
         ("status",), "Name it, or a configuration that does (--config; ./wevent.toml is found)."
     ),
     "no such journal": Mistake(("status", "x.journal"), "Check the path; `wevent publish` makes one."),
-    "an audit of events": Mistake(("verify", "events.csv"), "received another kind of file (events.csv)."),
+    "an audit of events": Mistake(
+        ("verify", "events.csv"), "This is another kind of file, no wevent journal (events.csv)."
+    ),
     "a picture of events": Mistake(
         ("plot", "events.csv"), "Name what `publish --out` or `wevent releases --out` made."
     ),

@@ -20,7 +20,7 @@ from wevent.noise import SeededNoise
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
 from wevent.verification import verify_journal
-from wevent.verification.window_sums import WindowSums
+from wevent.verification.slot_check import WindowSums
 
 
 @pytest.fixture

@@ -28,9 +28,8 @@ class Living:
 
     def __init__(self, publisher: Stepping, life: Life, noise: NoiseSource) -> None:
         if not isinstance(publisher, Publisher):
-            raise InvalidOption(
-                "a Publisher", type(publisher).__name__, "Only a Publisher can be updated and restored."
-            )
+            problem = f"A {type(publisher).__name__} cannot be updated and restored."
+            raise InvalidOption(problem, "Make a Publisher.", option="mechanism")
         self._publisher, self._life, self._noise = publisher, life, noise
         self._world = publisher.population
         self.measured: Measurement | None = None

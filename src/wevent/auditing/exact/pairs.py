@@ -12,9 +12,9 @@ from wevent.auditing.audit_subject import AuditSubject, Stepping
 from wevent.auditing.exact.laws import EXACT, TooManyDraws
 from wevent.auditing.exact.lives import Life, Living
 from wevent.auditing.exact.scripted_noise import Chooser, NotFollowed, ScriptedNoise, UnseenRandomness, as_it_is
-from wevent.auditing.exact.sides import Side, log_ratio
 from wevent.auditing.exact.slot_law import SlotLaw
 from wevent.auditing.exact.slot_run import SlotRun, run_slot
+from wevent.auditing.exact.state_copy import fingerprint
 from wevent.core.arrays import IntArray
 from wevent.core.budget import NANO
 from wevent.core.requirements import Population, Requirement
@@ -23,6 +23,7 @@ _REPEATS = 24  # other randomness shows the same outcome by chance, but not so o
 MARGIN = Decimal("1e-40")
 """What rounding in 60 digits can add to a log ratio, and more: a loss is called broken only beyond it."""
 
+_MOST_STATES = 48
 Record = frozenset[int]
 """The cells that the victim is in within a slot; empty: absent."""
 
@@ -84,6 +85,55 @@ class Case:
         for cell in record:
             counts[self.victim, cell] += 1
         return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The states that one stream may have led to, each with the probability of the transcript and the state.
+
+    The state of a right publisher follows from its outputs, so there is one. A publisher with hidden state (a sample that
+    outlives its slot) has several, and the law of the next slot is that of their mixture.
+    """
+
+    states: tuple[tuple[Decimal, Stepping], ...]
+
+    @property
+    def probability(self) -> Decimal:
+        """Of the transcript so far."""
+        with localcontext(EXACT):
+            return sum((weight for weight, _ in self.states), start=Decimal(0))
+
+    @property
+    def likeliest(self) -> Stepping:
+        """The state that it most probably led to."""
+        return max(self.states, key=lambda held: held[0])[1]
+
+    def after(self, law: SlotLaw, counts: IntArray, wanted: SlotRun) -> Side:
+        """After one more slot with this outcome; without any state if it is impossible.
+
+        Raises:
+            TooManyDraws: if there is too much to enumerate.
+        """
+        found: dict[bytes | int, tuple[Decimal, Stepping]] = {}
+        for weight, state in self.states:
+            for branch in law.branches(state, counts, wanted):
+                mark = fingerprint(branch.state)
+                key = len(found) if mark is None else mark
+                with localcontext(EXACT):
+                    sofar = found[key][0] if key in found else Decimal(0)
+                    found[key] = (sofar + weight * branch.probability, branch.state)
+        if len(found) > _MOST_STATES:
+            raise TooManyDraws
+        return Side(tuple(found.values()))
+
+
+def log_ratio(first: Side, second: Side) -> Decimal:
+    """ln of how much likelier the transcript is on the first side; infinite if the second never shows it."""
+    ours, theirs = first.probability, second.probability
+    with localcontext(EXACT):
+        if not theirs:
+            return Decimal("Infinity") if ours else Decimal(0)
+        return (ours / theirs).ln() if ours else Decimal("-Infinity")
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,8 @@ from itertools import accumulate
 import numpy as np
 
 from wevent.auditing.exact.laws import TooManyDraws
-from wevent.auditing.exact.pairs import Case, Moment, PairMove, Playing
+from wevent.auditing.exact.pairs import Case, Moment, PairMove, Playing, log_ratio
 from wevent.auditing.exact.proposals import Proposals, alike, far_off, lonelier, mutated, pattern
-from wevent.auditing.exact.sides import log_ratio
 from wevent.auditing.exact.slot_run import SlotRun
 
 _PLANS = 32  # patterns that are led through the mechanism for one that is followed

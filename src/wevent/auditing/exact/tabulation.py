@@ -17,10 +17,9 @@ import numpy as np
 
 from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.laws import EXACT, Call, LaplaceCall, TooManyDraws
-from wevent.auditing.exact.outcomes import Outcome
 from wevent.auditing.exact.pairs import Case, Record
 from wevent.auditing.exact.scripted_noise import NotFollowed, UnseenRandomness
-from wevent.auditing.exact.slot_run import run_slot
+from wevent.auditing.exact.slot_run import Outcome, run_slot
 from wevent.core.arrays import IntArray
 
 _WIDTH = 15.0  # of the box of draws, in scales: outside are some ten-millionths
