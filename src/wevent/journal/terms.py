@@ -19,7 +19,7 @@ from wevent.core.requirements import Levels
 from wevent.errors import InvalidJournal, InvalidRequirement, SettingsDiffer
 from wevent.people.classes import ClassHistory, Key, Restore, VersionClasses, find_unregistered_class
 from wevent.people.membership import Change
-from wevent.settings.values import span_text
+from wevent.settings.values import format_time, span_text
 
 if TYPE_CHECKING:
     from wevent.journal.journal import Journal
@@ -82,7 +82,7 @@ class Terms(Options):
         if not self.has_clock:
             return None, None
         start = self.origin_us + (slot - 1) * self.length_us
-        return time_text(start), time_text(start + self.length_us)
+        return format_time(start), format_time(start + self.length_us)
 
     def slot_start(self, slot: int) -> datetime.datetime | None:
         """Return the start of a slot; None without a clock."""
@@ -203,18 +203,12 @@ def levels_to_plain(levels: Levels | None) -> dict[str, dict[str, Any]] | None:
     return {**plain, "combined": dict(levels.combined)} if levels.combined else plain
 
 
-def time_text(time_us: int) -> str:
-    """Return microseconds since 1970 as text, in UTC."""
-    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=time_us)
-    return moment.isoformat(timespec="microseconds" if moment.microsecond else "seconds") + "Z"
-
-
 def _shown(name: str, mine: Terms, its: Terms) -> str:
     values = [getattr(terms, name) for terms in (mine, its)]
     if len("".join(map(str, values))) > 80:
         return f"{name} (differs)"
     if name in ("origin_us", "length_us"):
-        text = time_text if name == "origin_us" else span_text
+        text = format_time if name == "origin_us" else span_text
         values = [
             text(value) if terms.has_clock else "slot numbers" for value, terms in zip(values, (mine, its), strict=True)
         ]
@@ -308,7 +302,7 @@ def privacy_statement(journal: Journal) -> dict[str, Any]:
         "max_cells_per_user": terms.max_cells_per_user,
         "stream": terms.stream,
         "slot_length_us": terms.slot_length_us,
-        "slot_origin": time_text(terms.origin_us) if terms.has_clock else None,
+        "slot_origin": format_time(terms.origin_us) if terms.has_clock else None,
         "epochs": [_public(epoch) for epoch in journal.epochs()],
         "slots": head.committed,
         "charges": "integer nano-epsilons; every window of every class stays within its epsilon (wevent verify)",
