@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from wevent.cli.answers import CheckAnswer, as_json
-from wevent.cli.flags import chosen_settings, run_flags, setting_flags, take_run_options
+from wevent.cli.flags import GroupedCommand, chosen_settings, run_flags, setting_flags, take_run_options
 from wevent.cli.plain_signs import without_controls
 from wevent.cli.printing import new_table, print_table
 from wevent.core.options import option_values
@@ -35,16 +35,16 @@ _ROOM = 20_000_000  # numbers that it may have: slots × classes × cells
 _DAY_US = 86_400 * SECOND_US
 
 
-@click.command("check", epilog="Example: wevent check wevent.toml")
+@click.command("check", cls=GroupedCommand, epilog="Example: wevent check wevent.toml")
 @click.argument("inputs", metavar="[CONFIG | EVENTS...]", nargs=-1)
 @setting_flags
 @run_flags
 @click.option("--json", "wants_json", is_flag=True, help="Print everything as JSON; as private as the rest.")
 def command(inputs: tuple[str, ...], config: Path | None, wants_json: bool, **options: Any) -> None:
-    """Read the inputs as publishing would, and say what it would meet; nothing is spent, drawn or written.
+    """Validate settings and inputs without publishing.
 
-    Give the configuration (a .toml file; ./wevent.toml is found), or events and the options of `wevent publish`. What is
-    printed depends on events and is for the operator. Exit code 0 whatever events say, 2 for settings that are wrong.
+    Reads the inputs like `publish` and reports rejected events, classes and the expected error. Stores nothing and spends
+    no budget. The report depends on private events: do not share it. Exit code 2 if the settings are invalid, otherwise 0.
     """
     if config is None and len(inputs) == 1 and inputs[0].endswith(".toml"):
         config, inputs = Path(inputs[0]), ()

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wevent.cli.answers import CompareAnswer, ComparedRow, as_json
-from wevent.cli.flags import INPUT_KEYS, input_flags
+from wevent.cli.flags import INPUT_KEYS, GroupedCommand, input_flags
 from wevent.cli.parameter_types import ASSIGNMENT, STREAM, Word
 from wevent.cli.pictures import PICTURE, TABLE, draw
 from wevent.cli.printing import new_table, print_table
@@ -34,6 +34,7 @@ from wevent.streams.duckdb_tables import literal
 
 @click.command(
     "compare",
+    cls=GroupedCommand,
     epilog="Example: wevent compare --stream file:events.csv --slot-length 1h --mechanisms pba,pbd --repeats 10",
 )
 @click.option(
@@ -66,7 +67,7 @@ from wevent.streams.duckdb_tables import literal
 @click.option("--per-slot", type=TABLE, help="Write the errors of every slot here: .parquet or .csv.")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
 def command(stream_name: str | None, **given: Any) -> None:
-    """Compare mechanisms on a stream whose truth is known, and say which differences are beyond noise.
+    """Compare mechanisms on a stream with known truth.
 
     This is a SIMULATION: it sees the truth in order to measure errors, it draws seeded noise, and so its output
     protects nobody. Do not publish what it prints about real people.

@@ -17,7 +17,7 @@ from wevent.core.requirements import Levels
 @click.option("--plot", default="demo.png", show_default=True, type=PICTURE, help="Draw truth and releases here.")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
 def command(users: int, slots: int, plot: Path, wants_json: bool) -> None:
-    """Compare all mechanisms on an invented city: `wevent compare --stream city`, once.
+    """Compare all mechanisms on a synthetic city: `wevent compare --stream city`, once.
 
     Every user draws a level: privacy High/Medium/Low x window Small/Medium/Large. A simulation: the people are invented.
     """

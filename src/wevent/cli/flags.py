@@ -39,6 +39,31 @@ INPUT_KEYS = (
 """The settings with which events and requirements are read."""
 _NO_FLAGS = ("inputs", "levels", "requirements_columns", "service")  # an argument, and tables
 _FILES = ("requirements", "cells", "special_days", "journal", "out")
+_SECTIONS = {
+    "Stream": ("config", "listen", "journal", *INPUT_KEYS[:5], "out", "stream", "unknown_users"),
+    "Input format": (*INPUT_KEYS[5:], "engine", "strict"),
+    "Live streams": ("grace", "release_delay", "close_slots_by"),
+    "Mechanism": ("mechanism", *(name for name in option_kinds() if name != "mechanism")),
+    "This run only": tuple(kinds(RunOptions)),
+    "Output": ("ajsd", "plot", "per_slot", "log", "json", "wants_json"),
+}
+"""Options by heading of a help text, in their order there; a command's own options come first."""
+
+
+class GroupedCommand(click.Command):
+    """Command whose help shows the options in groups, the most used first."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = {one.name: one for one in self.params if isinstance(one, click.Option)}
+        grouped = {"quiet", "verbose", *(name for names in _SECTIONS.values() for name in names)}
+        own = tuple(name for name in options if name not in grouped)
+        for title, names in {"Options": own, **_SECTIONS}.items():
+            records = [options[name].get_help_record(ctx) for name in names if name in options]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl([record for record in records if record is not None])
+        formatter.write_paragraph()
+        formatter.write_text("Global options: -q/--quiet, -v/--verbose, -h/--help")
 
 
 def _flag(key: str, kind: Kind, *, once: bool = False) -> Callable[[Command], Command]:

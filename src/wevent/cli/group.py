@@ -1,4 +1,4 @@
-"""The commands by name, each in a file of its own that is imported when it runs; and how each of them ends."""
+"""The commands by name, each in a file of its own that is imported when it runs; and their exit codes."""
 
 from __future__ import annotations
 
@@ -10,42 +10,53 @@ import click
 from click.shell_completion import CompletionItem
 
 from wevent import __version__
+from wevent.cli.commands import SuggestingGroup
 from wevent.cli.interrupts import INTERRUPTED, interrupted_at_once
 from wevent.cli.loudness import say_how_loud
 from wevent.cli.mistakes import check_text, of_the_system
 from wevent.cli.standard_output import guarded
-from wevent.cli.suggesting import SuggestingGroup
 from wevent.errors import StorageFailed, WeventError
 
 TEMPORARY = 75
 """Exit code of a fault that may pass without a person (EX_TEMPFAIL)."""
 
-_COMMANDS = {
-    "compare": "Compare mechanisms on a stream whose truth is known.",
-    "publish": "Publish a stream of events: files or live lines in, private histograms out.",
-    "serve": "Publish what is sent over HTTP, and serve the releases and the page.",
-    "check": "Say what publishing would meet, before anything is spent.",
-    "status": "Show how far a journal is and what budget is left.",
-    "releases": "Print or export the releases of a journal.",
-    "plot": "Draw the releases of a journal or a file: a picture, or a page that opens offline.",
-    "verify": "Re-check every window of every class of a journal.",
-    "audit": "Test whether a mechanism keeps its guarantee.",
-    "users": "List and change who is registered with which requirement.",
-    "token": "Make, list and revoke the service's tokens and people's own links.",
-    "levels": "Show which levels are offered, what they protect, and how many hold them.",
-    "backup": "Copy a journal while it is in use.",
-    "restore": "Put a backup back in place of a journal that is damaged or lost.",
-    "doctor": "Check that this machine can publish.",
-    "demo": "Compare all mechanisms on an invented city.",
-    "init": "Write a commented example that can be published at once.",
-    "mechanisms": "List the mechanisms.",
-    "plan": "Say what error to expect before anything is deployed.",
-    "reproduce": "Run the experiments of the paper again, with a report.",
+_SECTIONS = {
+    "Publish": {
+        "init": "Create a configuration, from an example or from your own events.",
+        "check": "Validate settings and inputs without publishing.",
+        "publish": "Publish files or a live stream from standard input.",
+        "serve": "Publish events received over HTTP and serve the releases.",
+    },
+    "Inspect": {
+        "status": "Show progress and remaining budgets.",
+        "releases": "Print or export releases.",
+        "plot": "Draw releases as a picture or an offline page.",
+        "levels": "List privacy levels and how many users chose each.",
+    },
+    "Users and access": {
+        "users": "Manage registered users and their requirements.",
+        "token": "Manage access tokens and personal links.",
+    },
+    "Journals": {
+        "verify": "Verify that no window of a journal exceeds its epsilon.",
+        "backup": "Copy a journal while it is in use.",
+        "restore": "Replace a damaged or lost journal with a backup.",
+        "doctor": "Check that this machine can publish.",
+    },
+    "Mechanisms": {
+        "mechanisms": "List mechanisms.",
+        "compare": "Compare mechanisms on a stream with known truth.",
+        "plan": "Estimate the error before you deploy.",
+        "audit": "Test whether a mechanism keeps its guarantee.",
+        "demo": "Compare all mechanisms on a synthetic city.",
+        "reproduce": "Reproduce the experiments of the paper.",
+    },
 }
+_COMMANDS = {name: text for section in _SECTIONS.values() for name, text in section.items()}
 
 
 class _LazyGroup(SuggestingGroup):
-    """Knows its commands by name and imports them one at a time: `wevent --help` stays quick."""
+    """Group that imports a command when it is used, so that `wevent --help` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -62,20 +73,20 @@ class _LazyGroup(SuggestingGroup):
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="wevent")
 def cli() -> None:
-    """Live histograms of user event streams under personalised w-event differential privacy.
+    """Publish histograms of user event streams with personalised differential privacy.
 
-    Exit codes: 0 fine, 1 a finding, 2 a fault that needs a person, 3 an audit that cannot say, 75 a fault that may pass
-    (a full disk, a database that is away: run the same command again), 130 interrupted.
+    Exit codes: 0 success, 1 finding, 2 operator action needed, 3 audit without a conclusion, 75 temporary failure,
+    130 interrupted.
 
-    Every command has --help, --quiet and --verbose; those that print facts have --json. The tab key completes after
-    eval "$(_WEVENT_COMPLETE=bash_source wevent)" in bash; zsh_source and fish_source for other shells.
+    Tab completion: eval "$(_WEVENT_COMPLETE=bash_source wevent)", or zsh_source, or fish_source.
     """
 
 

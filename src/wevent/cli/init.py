@@ -23,11 +23,12 @@ from wevent.publishing.template import write_template
 )
 @click.option("--json", "wants_json", is_flag=True, help="Print the names of the files as JSON.")
 def command(folder: Path | None, events: str | None, wants_json: bool) -> None:
-    """Write a commented example into DIR: configuration, requirements, cells and a day of invented events.
+    """Create a configuration, from an example or from your own events.
 
-    It can be published at once, and is a start for a stream of your own. With --from EVENTS (CSV, NDJSON or Parquet) the
-    names and types of your columns are taken, none of their values: start, end, cells and who asks for what stay blank,
-    and DIR is the working directory unless named. Existing files are never overwritten.
+    Without --from, DIR gets a commented example: configuration, requirements, cells and a day of invented events, ready
+    to publish. With --from EVENTS (CSV, NDJSON or Parquet), the names and types of your columns are used, none of their
+    values: start, end, cells and requirements stay blank, and DIR is the working directory unless named. Existing files
+    are never overwritten.
     """
     if events is not None:
         _fill_in(events, folder or Path(), wants_json=wants_json)

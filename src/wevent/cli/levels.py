@@ -24,7 +24,7 @@ from wevent.settings.values import SECOND_US, span_text
 )
 @click.option("--json", "wants_json", is_flag=True, help="Print one object.")
 def command(journal: JournalAddress | None, config: Path | None, wants_json: bool) -> None:
-    """Show the levels of a stream and how many users chose each.
+    """List privacy levels and how many users chose each.
 
     Of a journal: users who are registered now. Of a configuration: users in its requirements file. The number of users per
     level is not public. The number of users counted in each class is: `wevent status` shows it.

@@ -12,7 +12,7 @@ from wevent.publisher.catalogue import SIMULATED_ONLY, mechanisms
 @click.command("mechanisms", epilog="Example: wevent mechanisms --json")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
 def command(wants_json: bool) -> None:
-    """List the mechanisms that can publish, own ones included, and the baselines that can only be compared with."""
+    """List mechanisms, and the baselines that can only be compared with."""
     answer = MechanismsAnswer(mechanisms=mechanisms(), baselines=dict(SIMULATED_ONLY))
     if wants_json:
         click.echo(as_json(answer))

@@ -10,7 +10,7 @@ import msgspec
 from rich.table import Table
 
 from wevent.cli.answers import PlanAnswer, as_json
-from wevent.cli.flags import input_flags
+from wevent.cli.flags import GroupedCommand, input_flags
 from wevent.cli.parameter_types import STREAM
 from wevent.cli.pictures import PICTURE, draw
 from wevent.cli.printing import new_table, print_table
@@ -35,7 +35,9 @@ _SLOTS = 500  # of invented streams
 
 
 @click.command(
-    "plan", epilog="Example: wevent plan --class High/Large=500 --class Low/Small=9500 --cells 20 --slot-length 5m"
+    "plan",
+    cls=GroupedCommand,
+    epilog="Example: wevent plan --class High/Large=500 --class Low/Small=9500 --cells 20 --slot-length 5m",
 )
 @click.option(
     "--class",
@@ -70,7 +72,7 @@ _SLOTS = 500  # of invented streams
 @click.option("--plot", type=PICTURE, help="Draw expected errors and moves here.")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
 def command(**given: Any) -> None:
-    """Say what error to expect before anything is deployed, and what it would be if people chose other levels.
+    """Estimate the error before you deploy, and for other choices of levels.
 
     A SIMULATION on a sample or on a stream like yours: it sees that stream's truth and protects nobody. A sample of
     real people stays as confidential as it is.

@@ -38,7 +38,9 @@ def command(
     wants_json: bool,
     **chosen: str | None,
 ) -> None:
-    """Draw what was released: a line per cell with its 95 % interval, or a heatmap of many cells.
+    """Draw releases as a picture or an offline page.
+
+    A line per cell with its 95 % interval, or a heatmap of many cells.
 
     SOURCE is a journal or a file of releases (NDJSON, CSV, Parquet); the configuration's journal if none is named. There
     is no truth in the picture: it shows nothing but releases, and marks the slots that were measured. Bands stand only

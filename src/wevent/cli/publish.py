@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 
 from wevent.cli.answers import PrivateTotals, PublishAnswer, RegistryDifference, as_json
-from wevent.cli.flags import chosen_settings, run_flags, setting_flags, take_run_options
+from wevent.cli.flags import GroupedCommand, chosen_settings, run_flags, setting_flags, take_run_options
 from wevent.cli.loudness import log_to_standard_error
 from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.progress import Show, progress_bar
@@ -44,7 +44,7 @@ _STRICT = (
 )
 
 
-@click.command("publish", epilog=_EXAMPLE)
+@click.command("publish", cls=GroupedCommand, epilog=_EXAMPLE)
 @click.argument("events", nargs=-1, type=FILE)
 @setting_flags
 @run_flags
@@ -53,10 +53,10 @@ _STRICT = (
 )
 @click.option("--json", is_flag=True, help="Print what the run came to as a line of JSON; releases must go to a file.")
 def command(events: tuple[str, ...], config: Path | None, **options: Any) -> None:
-    """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
+    """Publish files or a live stream from standard input.
 
-    Run the same command again after a crash or with more events: it resumes where it stopped and never draws a slot
-    twice. Events are files (Parquet, CSV, NDJSON, also .gz and globs) or - for live lines.
+    EVENTS are Parquet, CSV or NDJSON files (globs and .gz allowed), or - for a live stream on standard input. Each slot
+    is committed to the journal before it is emitted. Run the same command again to resume.
     """
     log_to_standard_error(options.pop("log"))
     run_options = take_run_options(options)

@@ -51,7 +51,7 @@ def command(
     out: str | None,
     follow: bool,
 ) -> None:
-    """Print or export the releases of a journal, the same bytes as they were emitted.
+    """Print or export releases, the same bytes as they were emitted.
 
     With --cells the lines are those of a stream that has only these cells: the same numbers.
     """

@@ -51,7 +51,9 @@ from wevent.experiments.reproduce.results import Results, open_streams, run
 @click.option("--redraw", is_flag=True, help="Draw the pictures in --out again; run nothing.")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
 def command(**given: Any) -> None:
-    """Run the paper's experiments again: a picture per figure, and a report that ends in a table of claims.
+    """Reproduce the experiments of the paper.
+
+    Writes a picture per figure, and a report that ends in a table of claims.
 
     A simulation with seeded noise. A killed run resumes in the same folder. Real streams whose files are not there are
     listed as absent, never replaced.

@@ -28,7 +28,7 @@ _AS_BEFORE = (
 @restore_flags
 @click.option("--json", "wants_json", is_flag=True, help="Print the result as JSON.")
 def command(backup: Path, journal: JournalAddress, wants_json: bool, **stated: Any) -> None:
-    """Put a backup back in place of a journal that is damaged, missing or older.
+    """Replace a damaged or lost journal with a backup.
 
     The old files are renamed, not deleted. Slots after the backup are charged with the most they could have cost and
     never drawn again. Users in doubt are counted in stricter classes for one window. Without the last slot that was

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from wevent.cli.flags import chosen_config, run_flags, service_flag, setting_flags, take_run_options
+from wevent.cli.flags import GroupedCommand, chosen_config, run_flags, service_flag, setting_flags, take_run_options
 from wevent.cli.loudness import is_quiet, log_to_standard_error
 from wevent.cli.parameter_types import Word
 from wevent.cli.run_reports import report_private, report_run, say
@@ -25,7 +25,7 @@ _EXAMPLE = "Example: wevent serve --config wevent.toml --listen 127.0.0.1:8080"
 _NEEDED = ("fastapi", "uvicorn", "uvloop", "httptools", "plotly")
 
 
-@click.command("serve", epilog=_EXAMPLE)
+@click.command("serve", cls=GroupedCommand, epilog=_EXAMPLE)
 @setting_flags
 @run_flags
 @service_flag("listen")
@@ -33,10 +33,10 @@ _NEEDED = ("fastapi", "uvicorn", "uvloop", "httptools", "plotly")
     "--log", type=Word("debug", "info", "warning"), help="How much to log, warning unless told; wins over --verbose."
 )
 def command(config: Path | None, listen: str | None, **options: Any) -> None:
-    """Publish what is sent over HTTP, and serve the releases: people choose their privacy, platforms send events.
+    """Publish events received over HTTP and serve the releases.
 
-    The same journal, settings and guarantees as `publish`; events come as batches to POST /v1/events. Run the same command
-    again after a crash: what was acknowledged is counted, and no slot is drawn twice. Tokens: `wevent token create`.
+    Platforms send batches of events to POST /v1/events; users choose their level on a page. Run the same command again
+    to resume: acknowledged events are counted, and no slot is drawn twice. `wevent token create` makes access tokens.
     """
     log = options.pop("log")
     log_to_standard_error(log)

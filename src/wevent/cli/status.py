@@ -30,7 +30,7 @@ _APART = 0.5  # shares that are so far apart need a word
 @click.option("--statement", is_flag=True, help="Print the privacy statement (JSON) and nothing else.")
 @click.option("--json", "wants_json", is_flag=True, help="Print everything as JSON.")
 def command(journal: JournalAddress | None, config: Path | None, statement: bool, wants_json: bool) -> None:
-    """Show how far a journal is: slot, fresh rate, restores, and the budget every class has left in its window."""
+    """Show progress and remaining budgets."""
     with open_journal(chosen_journal(journal, config)) as source:
         if statement:
             click.echo(json.dumps(privacy_statement(source), indent=2))

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import click
 
 from wevent.cli.answers import NewTokenAnswer, PersonalLinkAnswer, TokenAnswer, TokensAnswer, as_json
+from wevent.cli.commands import JournalGroup
 from wevent.cli.flags import FOUND, chosen_journal, journal_flags
-from wevent.cli.journal_group import JournalGroup
 from wevent.cli.loudness import is_quiet
 from wevent.cli.parameter_types import Word
 from wevent.cli.plain_signs import without_controls
@@ -40,10 +40,9 @@ class _Service(NamedTuple):
 @journal_flags
 @click.pass_context
 def command(context: click.Context, journal: JournalAddress | None, config: Path | None) -> None:
-    """Make, list and revoke the tokens of `wevent serve`, and people's own links; works while it runs.
+    """Manage access tokens and personal links of `wevent serve`. Works while the service runs.
 
-    They are kept in JOURNAL.tokens, or the file that `tokens` in the configuration's [service] table names: as digests,
-    for its owner only.
+    JOURNAL.tokens, or the file that `tokens` in [service] names, holds their hashes.
     """
     named = None if journal in (None, Path()) else journal
     path = chosen_journal(named, config)
@@ -64,7 +63,7 @@ _JSON = click.option("--json", "wants_json", is_flag=True, help="Print one objec
 @_JSON
 @click.pass_obj
 def create(service: _Service, roles: tuple[str, ...], name: str, expires: str | None, wants_json: bool) -> None:
-    """Make a token and print it, this once: it is kept nowhere.
+    """Create a token and print it. It cannot be shown again.
 
     ingest sends events, enrol registers people and makes their links, read reads releases, admin does everything.
     """
@@ -94,7 +93,7 @@ def create(service: _Service, roles: tuple[str, ...], name: str, expires: str | 
 @_JSON
 @click.pass_obj
 def list_tokens(service: _Service, wants_json: bool) -> None:
-    """List the tokens: id, name, roles, since when, until when, and whether they are in force."""
+    """List tokens with id, name, roles, creation, expiry and status."""
     tokens = service.tokens
     answer = TokensAnswer(file=str(service.tokens.path), tokens=[_answer(tokens, one) for one in tokens.records()])
     if wants_json:
@@ -115,7 +114,7 @@ def list_tokens(service: _Service, wants_json: bool) -> None:
 @_JSON
 @click.pass_obj
 def revoke(service: _Service, /, wants_json: bool, **given: str) -> None:
-    """Let a token admit nobody from now on, also in a service that runs."""
+    """Revoke a token. Takes effect immediately."""
     tokens = service.tokens
     answer = _answer(tokens, tokens.revoke(given["id"]))
     said = f"token {answer.id} is revoked"
@@ -129,7 +128,7 @@ def revoke(service: _Service, /, wants_json: bool, **given: str) -> None:
 @_JSON
 @click.pass_obj
 def link(service: _Service, user: str, url: str | None, expires: str | None, wants_json: bool) -> None:
-    """Make somebody's own link, with which they choose, leave and erase for themselves; print it, this once."""
+    """Create a personal link for a user and print it. It cannot be shown again."""
     address = parse_url(url or service.settings.url or f"http://{service.settings.listen}", "url")
     life_s = service.settings.link_hours * 3600 if expires is None else _moment(expires) - int(time.time())
     made = service.tokens.make_link(user, life_s)
@@ -143,7 +142,7 @@ def link(service: _Service, user: str, url: str | None, expires: str | None, wan
 @click.argument("user")
 @click.pass_obj
 def unlink(service: _Service, user: str) -> None:
-    """Let no link that somebody has so far admit anybody."""
+    """Revoke all personal links of a user."""
     service.tokens.end_links(user)
     report("the links that this person had are over", "They are over.")
 

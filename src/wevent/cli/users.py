@@ -17,8 +17,8 @@ from wevent.cli.answers import (
     UsersAnswer,
     as_json,
 )
+from wevent.cli.commands import JournalGroup
 from wevent.cli.flags import chosen_journal, journal_flags
-from wevent.cli.journal_group import JournalGroup
 from wevent.cli.loudness import is_quiet
 from wevent.cli.plain_signs import without_controls
 from wevent.cli.standard_output import report
@@ -35,10 +35,10 @@ from wevent.settings.values import span_text
 @journal_flags
 @click.pass_context
 def command(context: click.Context, journal: JournalAddress | None, config: Path | None) -> None:
-    """List and change who is registered with which requirement; works while publish runs.
+    """Manage registered users and their requirements. Works while `publish` runs.
 
-    Changes take effect at the next slot boundary. An earlier choice stays in force for one window of its own: until then
-    the user is counted in a class that is at least as strict as both.
+    Changes take effect at the next slot. Until the old window has passed, the user is counted in a class that is at
+    least as strict as both requirements.
     """
     context.obj = chosen_journal(None if journal == Path() else journal, config)
 
@@ -47,7 +47,7 @@ def command(context: click.Context, journal: JournalAddress | None, config: Path
 @click.option("--json", "wants_json", is_flag=True, help="Print one object.")
 @click.pass_obj
 def list_users(path: JournalAddress, wants_json: bool) -> None:
-    """List every user: id, window, epsilon, level, and the first slot."""
+    """List users with requirement and first counted slot."""
     with open_journal(path) as journal:
         journal.registry.check()
         members = journal.registry.members()
@@ -93,7 +93,7 @@ def _requirement_options(function: click.decorators.FC) -> click.decorators.FC:
 @_requirement_options
 @click.pass_obj
 def add(path: JournalAddress, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
-    """Register a new user. Say it in the requirements file, too: the next import removes who is not in it."""
+    """Register a user. Add the user to the requirements file, too: the next import overrides the registry."""
     _say(
         registrations.choose(path, user, registrations.Requested(**asked), is_known=False, dry_run=dry_run),
         dry_run,
@@ -106,7 +106,7 @@ def add(path: JournalAddress, /, user: str, dry_run: bool, wants_json: bool, **a
 @_requirement_options
 @click.pass_obj
 def set_requirement(path: JournalAddress, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
-    """Change a user's requirement."""
+    """Change the requirement of a user."""
     _say(
         registrations.choose(path, user, registrations.Requested(**asked), is_known=True, dry_run=dry_run),
         dry_run,
@@ -119,7 +119,7 @@ def set_requirement(path: JournalAddress, /, user: str, dry_run: bool, wants_jso
 @_change_options
 @click.pass_obj
 def remove(path: JournalAddress, user: str, dry_run: bool, wants_json: bool) -> None:
-    """Let a user leave; the id is kept while the requirement is in force."""
+    """Unregister a user. The id is kept until its last requirement has expired."""
     _say(registrations.leave(path, user, dry_run=dry_run), dry_run, wants_json)
 
 
@@ -128,9 +128,9 @@ def remove(path: JournalAddress, user: str, dry_run: bool, wants_json: bool) -> 
 @_change_options
 @click.pass_obj
 def erase(path: JournalAddress, user: str, dry_run: bool, wants_json: bool) -> None:
-    """Let a user leave and erase the id; a keyed digest of it is kept while the requirement is in force.
+    """Unregister a user and delete the id. A keyed hash is kept until its last requirement has expired.
 
-    Delete the row in the requirements file, too: the next import registers whoever is in it.
+    Delete the row in the requirements file, too: the next import overrides the registry.
     """
     _say(registrations.leave(path, user, erased=True, dry_run=dry_run), dry_run, wants_json)
 
@@ -146,7 +146,7 @@ def erase(path: JournalAddress, user: str, dry_run: bool, wants_json: bool) -> N
 def import_file(
     path: JournalAddress, file: Path, allow_removals: bool, config: Path | None, dry_run: bool, wants_json: bool
 ) -> None:
-    """Make the registry say what a requirements file says: the differences are joins, changes and leaves."""
+    """Replace the registry with a requirements file."""
     columns = {} if config is None else parse_columns(read_config(config).get("requirements_columns", {}))
     done = registrations.import_file(path, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run)
     if not wants_json and not is_quiet():
@@ -161,7 +161,7 @@ def import_file(
 @command.command("export")
 @click.pass_obj
 def export(path: JournalAddress) -> None:
-    """Print user,window,epsilon,level as CSV, as `import` reads it; level is empty for those who chose numbers."""
+    """Print the registry as CSV, readable by `import`."""
     out = io.TextIOWrapper(standard_output(), encoding="utf-8", newline="", write_through=True)  # data, on any console
     writer = csv.writer(out, lineterminator="\n")
     try:

@@ -26,9 +26,10 @@ _SHOWN = 20  # violations
 @journal_flags
 @click.option("--json", "wants_json", is_flag=True, help="Print the report as JSON.")
 def command(journal: JournalAddress | None, config: Path | None, wants_json: bool) -> None:
-    """Re-check every window of every class, every slot, the hash chain, the settings and the end of a journal.
+    """Verify that no window of a journal exceeds its epsilon.
 
-    Exit code 0: nothing found; 1: a violation; 2: the journal cannot be read.
+    Recomputes the spending of every window of every class, the hash chain, the settings and the last slot. Exit code 0
+    if the journal is valid, 1 if a violation was found, 2 if the journal cannot be read.
     """
     answer = msgspec.convert(verify_journal(chosen_journal(journal, config)).to_dict(), VerifyAnswer)
     with suppress(ReaderGone):  # a reader that has seen enough changes no verdict

@@ -42,7 +42,7 @@ def test_a_first_run_that_fails_pins_nothing(example: Path, mistake: tuple[str, 
 def test_a_journal_that_has_slots_survives_a_mistake(example: Path) -> None:
     assert run("publish", "--config", example / "wevent.toml").exit_code == 0
     failed = run("publish", "--config", example / "wevent.toml", "--slot", "30m")
-    assert "slot ('300s' in the journal, '1800s' now)" in str(failed.exception)
+    assert "slot ('5 minutes' in the journal, '30 minutes' now)" in str(failed.exception)
     assert run("verify", example / "run.journal").exit_code == 0
 
 

@@ -76,7 +76,7 @@ def published_stream(stream: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 BEFORE_PUBLISHING = {
-    "a misspelt command": Mistake(("pubish",), "Expected a command; received 'pubish'. Did you mean 'publish'?"),
+    "a misspelt command": Mistake(("pubish",), "Unknown command 'pubish'. Did you mean 'publish'?"),
     "a misspelt option": Mistake(("publish", "events.csv", "--requirments", "users.csv"), "'--requirements'"),
     "a misspelt mechanism": Mistake((*PUBLISH, "--mechanism", "pdb"), "Unknown mechanism 'pdb'. Did you mean 'pbd'?"),
     "a peer": Mistake(

@@ -53,7 +53,7 @@ def test_settings_too(run: Run, more: tuple[str, ...], meant: str) -> None:
 def test_what_is_like_nothing_gets_no_guess(run: Run) -> None:
     code, _, err = run("frobnicate")
     assert code == 2
-    assert "received 'frobnicate'. `wevent --help` lists the commands." in err
+    assert "Unknown command 'frobnicate'. `wevent --help` lists the commands." in err
 
 
 def test_labels_are_accepted_where_cells_are_asked_for(run: Run) -> None:
