@@ -69,7 +69,7 @@ FILES = ("wevent.toml", "requirements.csv", "cells.txt", "events.parquet")
 
 
 def _write_events(path: Path, generator: np.random.Generator) -> None:
-    """A day of the city, each event at a moment of its own."""
+    """Write a day of the city, each event at a moment of its own."""
     times, users, places = [], [], []
     for slot, (present, district) in enumerate(City(USERS, SLOTS_PER_DAY).walk(generator)):
         moments = np.sort(generator.integers(_SLOT_US, size=len(present)))

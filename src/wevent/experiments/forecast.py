@@ -29,7 +29,6 @@ class Expected:
         return Interval(*(float(np.sqrt(np.maximum(end, 0.0))) for end in squared))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it in plain types."""
         error = self.typical_error
         return {
             "mechanism": self.mechanism,
@@ -55,16 +54,13 @@ class Move:
 
     @property
     def lowers(self) -> bool:
-        """Whether the error falls beyond noise."""
         return is_lower(self.ratio)
 
     @property
     def raises(self) -> bool:
-        """Whether the error rises beyond noise."""
         return is_higher(self.ratio)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it in plain types."""
         return {
             "from": {"window": self.source.window, "epsilon": self.source.epsilon},
             "to": {"window": self.target.window, "epsilon": self.target.epsilon},
@@ -135,7 +131,6 @@ class Forecast:
         return "None of the moves lowers the error beyond noise."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it in plain types."""
         return {
             "classes": [
                 {"window": level.window, "epsilon": level.epsilon, "users": size}

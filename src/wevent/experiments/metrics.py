@@ -68,7 +68,7 @@ def _terms(values: FloatArray, middle: FloatArray) -> FloatArray:
 
 
 def coverage(truth: FloatArray, low: FloatArray, high: FloatArray) -> float:
-    """The share of (slot, cell) whose truth is within the stated interval; NaN ends: nothing is stated there.
+    """Return the share of (slot, cell) whose truth is within the stated interval; NaN ends: nothing is stated there.
 
     A release that is not filtered states an interval for its noise only: sampling and the age of a repeat are not in it.
     """
@@ -79,7 +79,7 @@ def coverage(truth: FloatArray, low: FloatArray, high: FloatArray) -> float:
 
 
 def worst_window_share(charges: IntArray, population: Population) -> float:
-    """The largest part of its epsilon that any class spent within any of its windows.
+    """Return the largest part of its epsilon that any class spent within any of its windows.
 
     Computed from the charges of slots × classes alone, with sums of its own: not the ledger's.
     """

@@ -49,7 +49,6 @@ class Scores:
 
     @classmethod
     def joined(cls, parts: Sequence[Scores]) -> Scores:
-        """Return the repeats of several parts."""
         return cls(*(np.concatenate([getattr(part, figure.name) for part in parts]) for figure in fields(cls)))
 
 

@@ -34,12 +34,10 @@ class Trial:
 
     @property
     def cells(self) -> int:
-        """The number of cells."""
         return int(self.counts.shape[2])
 
     @cached_property
     def truth(self) -> FloatArray:
-        """Users per slot and cell."""
         truth: FloatArray = self.counts.sum(axis=1, dtype=np.float64)
         return truth
 

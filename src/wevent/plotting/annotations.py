@@ -160,17 +160,6 @@ def plain_numbers(axis: Any, write: Callable[[float], str]) -> None:
     axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
 
-def few_numbers(axis: Any, most: int) -> None:
-    """Set round numbers on a logarithmic axis that has hardly a power of ten in it; call it when all is drawn."""
-    low, high = axis.get_view_interval()
-    places = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    inside = [lead * 10.0**place for place in places for lead in (1, 2, 3, 5, 7) if low <= lead * 10.0**place <= high]
-    steps = max(1, min(most, len(inside)) - 1)
-    chosen = {inside[round(number * (len(inside) - 1) / steps)] for number in range(steps + 1)} if inside else set()
-    axis.set_major_locator(matplotlib.ticker.FixedLocator(sorted(chosen)))
-    axis.set_minor_locator(matplotlib.ticker.NullLocator())
-
-
 def slot_places(slots: int, start: datetime.datetime | None, length: datetime.timedelta | None) -> list[Any]:
     """Return the starts of slots: times; days from the first slot on if only their length is known; else numbers from 1."""
     if length is None:

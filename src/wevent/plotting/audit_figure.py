@@ -1,4 +1,4 @@
-"""A picture of an audit: what was shown of every promise, beside the promise."""
+"""A picture of an audit: the loss that was shown beside every guarantee."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from wevent.plotting.annotations import heading
 from wevent.plotting.canvas import picture
 from wevent.plotting.style import GREY, INK, LOSS
 
-_MOST = 2.0  # promises: what is more is drawn as that
+_MOST = 2.0  # guarantees: a larger loss is drawn as that
 
 
 class ShownLoss(NamedTuple):
-    """One row: who audited what, what was promised and what was shown."""
+    """One row: the audit, the promised and the shown loss."""
 
     label: str
     promised: float
@@ -24,11 +24,14 @@ class ShownLoss(NamedTuple):
 
 
 def draw_audit(title: str, facts: str, rows: Sequence[ShownLoss], path: Path) -> None:
-    """A bar for every promise, as long as what was shown of it; the promise is the line that no bar may cross."""
+    """Draw a bar for every guarantee, as long as the loss that was shown; no bar may cross the line of the guarantee."""
     with picture(path, 1, 1, size=(8.5, 1.6 + 0.32 * len(rows))) as (drawn, axes):
         axis = axes[0, 0]
         heading(
-            drawn, title, facts, "Bar: the largest loss that was shown, as a part of the promised ε. Line: the promise."
+            drawn,
+            title,
+            facts,
+            "Bar: the largest loss that was shown, as a part of the promised ε. Line: the guarantee.",
         )
         for place, row in enumerate(reversed(rows)):
             part = row.shown / row.promised if math.isfinite(row.shown) else math.inf

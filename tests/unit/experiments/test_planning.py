@@ -76,12 +76,6 @@ def test_options_of_the_publisher_reach_the_runs_and_moves():
     assert len(replaced.moves) == len(plain.moves)
 
 
-def test_two_processes_plan_what_one_plans():
-    population = Population({MIDDLE: 300, LOOSE: 700})
-    once, twice = (plan(population, "log", mechanisms=["pba"], repeats=2, processes=number) for number in (1, 2))
-    assert once.to_dict() == twice.to_dict()
-
-
 def test_without_a_stream_one_is_invented():
     forecast = plan(Population({LOOSE: 200}), mechanisms=["uniform"], repeats=1)
     assert forecast.stream == "daily"

@@ -29,7 +29,6 @@ class Charge:
 
     @property
     def epsilon(self) -> float:
-        """The charge as a number."""
         return self.nano / NANO
 
 

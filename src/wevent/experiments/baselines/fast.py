@@ -39,7 +39,6 @@ class Fast:
         self._taken, self._next, self._interval = 0, _FIRST, 1
 
     def step(self, counts: IntArray) -> tuple[FloatArray, bool]:
-        """The histogram of the next slot, and whether it was measured there."""
         offset = self._slot % self._window
         self._slot += 1
         if offset == 0:

@@ -32,14 +32,14 @@ class SlotGroup:
         self._measured: list[int] = []  # ascending
 
     def join(self, count: int, measured: int, strangeness: float) -> None:
-        """One more slot: its true count, its noisy one."""
+        """Add a slot: its true count and its noisy one."""
         self._place(count)
         self.size += 1
         insort(self._measured, measured)
         self.strangeness.append(strangeness)
 
     def deviation(self, count: int) -> int:
-        """Σ|x − mean| over the group and one more slot, times how many they are: a whole number."""
+        """Return Σ|x − mean| over the group and one more slot, times how many they are: a whole number."""
         self._place(count)
         values = self._counts[: self.size + 1]
         return int(np.add.reduce(np.abs(len(values) * values - np.add.reduce(values))))
@@ -50,7 +50,6 @@ class SlotGroup:
         self._counts[self.size] = count
 
     def median(self) -> float:
-        """Of the noisy counts."""
         return (self._measured[(self.size - 1) // 2] + self._measured[self.size // 2]) / 2.0
 
 
@@ -80,7 +79,6 @@ class SlotGroups:
         self._groups: list[SlotGroup | None] = [None] * cells
 
     def step(self, counts: IntArray) -> tuple[FloatArray, bool]:
-        """The histogram of the next slot, which is always measured there."""
         self._slot += 1
         charge = self._accountant.release(self._slot, self._for_values)  # everybody, four fifths of ε/w
         measured = counts + self._noise.laplace(charge, 1, self._cells)

@@ -46,7 +46,6 @@ class RescueDp:
         self._moves: deque[float] = deque(maxlen=_REMEMBERED)
 
     def step(self, counts: IntArray) -> tuple[FloatArray, bool]:
-        """The histogram of the next slot, and whether it was measured there."""
         self._slot += 1
         self._variance = self._variance + self._process
         nano = self._budget() if self._slot >= self._next else 0
@@ -65,7 +64,7 @@ class RescueDp:
         return min(int(left * min(0.2 * math.log(self._interval + 1.0), 0.6)), self._epsilon // 5)
 
     def _measure(self, counts: IntArray, nano: int) -> tuple[FloatArray, FloatArray]:
-        """Noisy values of all cells, and the variance that the filter gives them."""
+        """Return noisy values of all cells, and the variance that the filter gives them."""
         groups = self._groups()
         sizes = np.bincount(groups)
         charge = self._accountant.release(self._slot, nano)  # once for everybody: a user is in one group only
@@ -76,7 +75,7 @@ class RescueDp:
         return sums[groups] / size, variance
 
     def _groups(self) -> IntArray:
-        """The group of each cell: large cells alone, small ones that go together in one. From past releases only."""
+        """Return the group of each cell: large cells alone, small ones that go together in one. From past releases only."""
         alone = np.arange(self._cells)
         if len(self._released) < _REMEMBERED:
             return alone

@@ -43,7 +43,6 @@ class Spas:
         self._threshold = 0
 
     def step(self, counts: IntArray) -> tuple[FloatArray, bool]:
-        """The histogram of the next slot, and whether it was measured there."""
         self._slot += 1
         nano = self._budget(counts)
         self._before = counts
@@ -54,7 +53,7 @@ class Spas:
         return self._last.astype(np.float64), nano > 0
 
     def _budget(self, counts: IntArray) -> int:
-        """What a release of this slot may cost; 0 for none."""
+        """Return the budget of a release of this slot; 0 for none."""
         if self._slot <= self._window:
             return self._warm_up() if (self._slot - 1) % _WARM_UP == 0 else 0
         left = self._for_releases - self._released()
@@ -74,11 +73,11 @@ class Spas:
         return self._accountant.released(self._slot)
 
     def _pay(self, nano: int) -> Charge:
-        """A release: everybody loses this much, out of ¾ε."""
+        """Pay for a release: everybody loses this much, out of ¾ε."""
         return self._accountant.release(self._slot, nano)
 
     def _wanted_releases(self) -> int:
-        """c: as many as the spread of differences between releases suggests."""
+        """Return c: as many as the spread of differences between releases suggests."""
         while self._differences and self._differences[0][0] <= self._slot - 2 * self._window:
             self._differences.popleft()
         if not self._differences:
@@ -95,7 +94,7 @@ class Spas:
             self._differences.append((self._slot, float((difference**2).mean()), float(difference.mean())))
 
     def _changed(self, counts: IntArray, wanted: int) -> bool:
-        """The test, on sums over cells: they are whole numbers, and a user changes them by at most 2 (1 if d = 1)."""
+        """Test for a change on sums over cells, whole numbers that a user changes by at most 2 (1 if d = 1)."""
         run = self._running(wanted)
         if run is None:
             return False
@@ -108,7 +107,7 @@ class Spas:
         return found
 
     def _running(self, wanted: int) -> ThresholdRun | None:
-        """The open run, or a new one, if tests of this slot can be paid; None if not."""
+        """Return the open run, or a new one, if tests of this slot can be paid; None if not."""
         self._runs = [run for run in self._runs if run is self._open or run.last >= self._slot - self._window]
         others = sum(run.charge.nano for run in self._runs if run is not self._open)
         nano = self._open.charge.nano if self._open is not None else self._for_tests // (wanted + 1)

@@ -48,7 +48,6 @@ class City(Invented):
             yield present, np.where(elsewhere, generator.integers(len(DISTRICTS), size=len(present)), district)
 
     def count(self, rows: IntArray, classes: int, *, seed: Sequence[int]) -> npt.NDArray[np.int32]:
-        """Return users per slot, class and district."""
         counts = np.zeros((self.slots, classes, len(DISTRICTS)), dtype=np.int32)
         for slot, (present, district) in enumerate(self.walk(np.random.default_rng([*seed, 11]))):
             known = rows[present] >= 0

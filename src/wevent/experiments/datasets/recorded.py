@@ -55,7 +55,6 @@ class Recorded:
         return cls(name, user_labels, cells, slots, slot, user, cell, **others)
 
     def count(self, rows: IntArray, classes: int, *, seed: Sequence[int] = ()) -> npt.NDArray[np.int32]:
-        """Return users per slot, class and cell."""
         known = rows[self.user] >= 0
         slot, user, cell = (self.slot, self.user, self.cell) if known.all() else self._where(known)
         place = rows[user] * len(self.cells) + cell

@@ -70,14 +70,11 @@ class Invented:
 
     @property
     def user_labels(self) -> npt.NDArray[Any]:
-        """The numbers of the users."""
         return np.arange(self.users)
 
     @property
     def times(self) -> SlotTimes:
-        """No times."""
         return SlotTimes()
 
     def resized(self, users: int, *, seed: Sequence[int]) -> Self:
-        """Return the same stream with so many users."""
         return replace(self, users=users)

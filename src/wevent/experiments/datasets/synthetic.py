@@ -68,7 +68,6 @@ class Binary(Invented):
         return path.round(2) if self.variant == "authors" else path
 
     def count(self, rows: IntArray, classes: int, *, seed: Sequence[int]) -> npt.NDArray[np.int32]:
-        """Return users per slot, class and value."""
         sizes = np.bincount(rows[rows >= 0], minlength=classes)
         ones = self._generator(seed, 1).binomial(sizes, self.probabilities(seed=seed)[:, None])
         return np.stack([sizes - ones, ones], axis=2).astype(np.int32)
@@ -101,11 +100,9 @@ class Daily(Invented):
 
     @property
     def cells(self) -> Sequence[int]:
-        """The numbers of the cells."""
         return range(self.cell_count)
 
     def count(self, rows: IntArray, classes: int, *, seed: Sequence[int]) -> npt.NDArray[np.int32]:
-        """Return users per slot, class and cell."""
         sizes = np.bincount(rows[rows >= 0], minlength=classes)
         day = 2.0 * np.pi * np.arange(self.slots) / self.slots_per_day
         phases = np.arange(self.cell_count) * 2.4  # spread over the day

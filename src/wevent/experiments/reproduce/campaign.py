@@ -85,17 +85,14 @@ class Figure:
 
     @property
     def horizontal(self) -> str:
-        """The label of the horizontal axis."""
         return _AXES[self.axis]
 
     @property
     def vertical(self) -> str:
-        """The label of the vertical axis."""
         return _MEASURES[self.measure][1]
 
     @property
     def title(self) -> str:
-        """The measure against the axis, in words."""
         return f"{_MEASURES[self.measure][0]} against the {self.horizontal}"
 
 

@@ -14,7 +14,7 @@ from wevent.experiments.reproduce.campaign import FIGURES, SETTINGS, Figure, key
 from wevent.experiments.reproduce.claims import Judged
 from wevent.experiments.reproduce.results import Results
 from wevent.file_io import atomic_write_text
-from wevent.plotting.annotations import Ending, few_numbers, heading, name_ends, plain_numbers
+from wevent.plotting.annotations import Ending, heading, name_ends, plain_numbers
 from wevent.plotting.canvas import picture
 from wevent.plotting.style import GREY, look_of
 
@@ -93,10 +93,7 @@ def _draw(results: Results, figure: Figure) -> bool:
             axis.set_xlabel(figure.horizontal)
             axis.set_xticks([SETTINGS[key].places[figure.axis] for key in keys_on(figure.axis)])
         axes[0, 0].set_ylabel(figure.vertical)
-        low, high = axes[0, 0].get_ylim()
         plain_numbers(axes[0, 0].yaxis, spoken)
-        if high < 100 * low:
-            few_numbers(axes[0, 0].yaxis, 4)
         name_ends(drawn, ends)
     return True
 

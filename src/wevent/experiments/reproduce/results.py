@@ -72,12 +72,10 @@ class Results:
 
     @property
     def streams(self) -> list[str]:
-        """Those with results."""
         return sorted({stream for stream, _, _ in self._values})
 
     @property
     def mechanisms(self) -> list[str]:
-        """Those with results."""
         return sorted({mechanism for _, _, mechanism in self._values})
 
     def values(self, stream: str, setting: str, mechanism: str, measure: str) -> FloatArray | None:
@@ -87,7 +85,7 @@ class Results:
         return None if rows is None or np.isnan(values).any() else values
 
     def is_finished(self, stream: str, setting: str) -> bool:
-        """Whether a setting has been run on a stream."""
+        """Return whether a setting has been run on a stream."""
         return (stream, setting, self.settings["mechanisms"][0]) in self._values
 
     def add(self, rows: Sequence[Row]) -> None:

@@ -3,7 +3,6 @@
 import duckdb
 import numpy as np
 
-from wevent.experiments import StreamRequest, open_stream
 from wevent.experiments.datasets.city import DISTRICTS, SLOTS_PER_DAY, City
 from wevent.experiments.example import USERS, write_example
 
@@ -40,9 +39,3 @@ def test_the_example_is_a_day_of_the_same_city(tmp_path):
     counted = dict(found)
     assert set(counted) == set(DISTRICTS)
     np.testing.assert_allclose([counted[name] for name in DISTRICTS], expected, rtol=0.15)
-
-
-def test_it_can_be_asked_for_and_resized():
-    city = open_stream(StreamRequest("city", users=50, slots=10))
-    assert city == City(50, 10)
-    assert city.resized(70, seed=[1]) == City(70, 10)

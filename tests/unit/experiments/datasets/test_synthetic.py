@@ -33,11 +33,6 @@ def test_the_authors_variant_rounds_and_starts_differently(name, first):
     assert len(np.unique(path)) < 60
 
 
-def test_log_of_the_authors_falls_back_to_half_after_its_first_slot():
-    path = synthetic_stream("log", users=10, slots=3, variant="authors").probabilities(seed=[1])
-    assert path.tolist() == [0.25, 0.13, 0.13]
-
-
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_every_registered_user_is_somewhere_in_every_slot(name):
     stream = synthetic_stream(name, users=90, slots=50)
