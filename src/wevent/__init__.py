@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from wevent.auditing.mechanism_audit import audit_mechanism
     from wevent.core.estimators import Sampling, Weighting
     from wevent.core.mechanism import (
-        ErrorForecast,
         ErrorModel,
         Estimate,
         Estimator,
@@ -81,7 +80,6 @@ __all__ = [
     "BatchConflict",
     "Cells",
     "Counts",
-    "ErrorForecast",
     "ErrorModel",
     "Estimate",
     "Estimator",
@@ -167,7 +165,6 @@ _HOMES = {
         "Mechanism",
         "ErrorModel",
         "NoiseSource",
-        "ErrorForecast",
         "Plan",
         "Planner",
         "Policy",

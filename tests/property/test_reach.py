@@ -41,8 +41,8 @@ def line(user: Any, cell: Any = 1, second: float = 5.0, **more: Any) -> bytes:
     return json.dumps({"time": DAY / SECOND + second, "user": user, "cell": cell, **more}).encode() + b"\n"
 
 
-def live(*pieces: bytes | float, grace: int = 0, close: str = "clock") -> LiveSource:
-    chosen = settings(close=close, grace_us=grace * SECOND)
+def live(*pieces: bytes | float, grace: int = 0, close_slots_by: str = "clock") -> LiveSource:
+    chosen = settings(close_slots_by=close_slots_by, grace_us=grace * SECOND)
     return pipe_source(chosen, CLOCK, 3, inbox=ScriptedInbox(pieces, wall := Wall(DAY)), now_us=wall)
 
 
@@ -139,8 +139,8 @@ class TestGate:
         for name in ("windows", "epsilons", "halves", "shares", "sizes", "publication_spent"):
             with pytest.raises(ValueError, match="WRITEABLE"):
                 getattr(view, name).setflags(write=True)
-        view.epsilons = np.array([10**12])
-        assert ledger.epsilons.tolist() == [10**9]
+        with pytest.raises(AttributeError):
+            view.epsilons = np.array([10**12])
 
     def test_a_permit_dies_with_its_slot(self) -> None:
         ledger = Ledger(Population({Requirement(5, 1): 3}))

@@ -20,6 +20,7 @@ import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray, any_true, frozen_copy, frozen_ints
 from wevent.core.limits import MAX_SLOT
+from wevent.core.mechanism import PolicyInput
 from wevent.core.order import find_order
 from wevent.core.permit import Permit, PermitMisused, Reservation, _Gate
 from wevent.core.requirements import Population, Requirement
@@ -30,30 +31,6 @@ _INT64 = np.dtype(np.int64)
 _NO_SLOTS: IntArray = np.zeros(0, dtype=np.int64)
 _SHORT = 1024  # slots of a window that are not worth examining
 _EXAMINED = 1 << 18  # slots × rows at once, which bounds memory
-
-
-class LedgerView:
-    """What a policy is handed of a ledger for one slot: numbers that cannot be changed, and nothing that spends."""
-
-    __slots__ = (
-        "charged",
-        "epsilons",
-        "forecast",
-        "halves",
-        "publication_spent",
-        "shares",
-        "sizes",
-        "typical_sizes",
-        "windows",
-    )
-
-    def __init__(self, ledger: Ledger) -> None:
-        self.windows, self.epsilons = ledger.windows, ledger.epsilons
-        self.halves, self.shares = ledger.halves, ledger.shares
-        self.sizes, self.typical_sizes = ledger.sizes, ledger.typical_sizes
-        self.charged = ledger.charged
-        self.publication_spent: IntArray = np.frombuffer(ledger.publication_spent.tobytes(), dtype=np.int64)
-        self.forecast = lambda delays: ledger.forecast(delays)
 
 
 class PublicLedger:
@@ -201,9 +178,19 @@ class Ledger:
         replaced[slice(None) if self._members is None else self._members] = class_values
         return replaced
 
-    def view(self) -> LedgerView:
+    def view(self) -> PolicyInput:
         """Return what a policy may read in the open slot."""
-        return LedgerView(self)
+        return PolicyInput(
+            self.windows,
+            self.epsilons,
+            self.halves,
+            self.shares,
+            self.sizes,
+            self.typical_sizes,
+            self.charged,
+            np.frombuffer(self.publication_spent.tobytes(), dtype=np.int64),
+            lambda delays: self.forecast(delays),
+        )
 
     def reserve(self, probe: IntArray | None, publication: IntArray | None, level: int = 0) -> Reservation:
         """Set aside the most the open slot may charge (spec 4): the gate.

@@ -25,43 +25,28 @@ class NoOffer(Enum):
     NOT_DUE = "not due"
 
 
-class PolicyInput(Protocol):
-    """What a policy may read of the ledger: per row, nano-epsilons."""
+class PolicyInput(NamedTuple):
+    """What a policy may read of the ledger in one slot: read-only numbers per row, and nothing that spends.
 
-    @property
-    def windows(self) -> IntArray:
-        """w_g."""
+    Attributes:
+        windows, epsilons: w_g, and ε_g in nano-epsilons.
+        halves, shares: ε_g // 2, and ε_g // (2·w_g).
+        sizes: registered users; 0 for a row without a class in the population.
+        typical_sizes: the same, and 0 for requirements at the edges, which under 1 % of the users have.
+        charged: whether the row can be charged now: it has a class in the population, or was pinned at the start.
+        publication_spent: publication charges of the last w_g − 1 slots.
+        forecast: what each row may charge so many slots from now if nothing is charged until then; rows × delays.
+    """
 
-    @property
-    def epsilons(self) -> IntArray:
-        """ε_g."""
-
-    @property
-    def halves(self) -> IntArray:
-        """ε_g // 2."""
-
-    @property
-    def shares(self) -> IntArray:
-        """ε_g // (2·w_g)."""
-
-    @property
-    def sizes(self) -> IntArray:
-        """Registered users; 0 for a row without a class in the population."""
-
-    @property
-    def typical_sizes(self) -> IntArray:
-        """Registered users, 0 for requirements at the edges, which under 1 % of the users have."""
-
-    @property
-    def charged(self) -> BoolArray:
-        """Whether the row can be charged now: it has a class in the population, or was pinned at the start."""
-
-    @property
-    def publication_spent(self) -> IntArray:
-        """Publication charges of the last w_g − 1 slots."""
-
-    def forecast(self, delays: IntArray) -> IntArray:
-        """Return what each row may charge that many slots from now if nothing is charged until then; rows × delays."""
+    windows: IntArray
+    epsilons: IntArray
+    halves: IntArray
+    shares: IntArray
+    sizes: IntArray
+    typical_sizes: IntArray
+    charged: BoolArray
+    publication_spent: IntArray
+    forecast: Callable[[IntArray], IntArray]
 
 
 @dataclass(slots=True)
@@ -198,33 +183,6 @@ class Smoother(Protocol):
 
     def load(self, dumped: Any) -> Any:
         """Restore a state from `dump`."""
-
-
-class ErrorForecast(Protocol):
-    """What a smoother expects of the slots to come, for a policy that plans; public numbers only."""
-
-    @property
-    def releases(self) -> int:
-        """Measurements so far."""
-
-    @property
-    def scale(self) -> float:
-        """The variance that a count of independent users has, averaged over cells."""
-
-    @property
-    def gain(self) -> float:
-        """How much of a measurement's noise stays in what is published, between 0 and 1."""
-
-    @property
-    def jump(self) -> float:
-        """The square of a jump to be expected before any was seen, averaged over cells; above 0."""
-
-    @property
-    def cycles(self) -> tuple[float, ...]:
-        """The cycles it learns, slots each."""
-
-    def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:
-        """Return the squared error per cell if a slot is measured every k slots, for each k, given each release's errors."""
 
 
 class NoiseSource(Protocol):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import BoolArray, IntArray
+from wevent.core.arrays import IntArray
 from wevent.core.budget import decimal_text
 from wevent.core.mechanism import History, NoOffer, Policy, PolicyInput, Split
 from wevent.core.requirements import Requirement
@@ -104,7 +103,18 @@ class Shared:
             max(requirement.window for requirement in declared),
             decimal_text(min(requirement.nano for requirement in declared)),
         )
-        self._row = _row(self._strictest)
+        nano = _one(self._strictest.nano)
+        self._row = PolicyInput(
+            windows=_one(self._strictest.window),
+            epsilons=nano,
+            halves=nano // 2,
+            shares=_one(self._strictest.share),
+            sizes=_one(0),
+            typical_sizes=_one(0),
+            charged=np.ones(1, dtype=np.bool_),
+            publication_spent=_one(0),
+            forecast=lambda delays: np.repeat(nano[:, None], len(delays), axis=1),
+        )
 
     def probe(self, ledger: PolicyInput) -> IntArray | None:
         budget = self._policy.probe(self._row)
@@ -121,36 +131,6 @@ class Shared:
         )
         assert not isinstance(offer, Split), "anchors are for classes that have budgets of their own"
         return offer if isinstance(offer, NoOffer) else _for_all(offer, ledger)
-
-
-class _Row(NamedTuple):
-    """A ledger of one row, as a policy sees it."""
-
-    windows: IntArray
-    epsilons: IntArray
-    halves: IntArray
-    shares: IntArray
-    publication_spent: IntArray
-    charged: BoolArray
-    sizes: IntArray
-    typical_sizes: IntArray
-
-    def forecast(self, delays: IntArray) -> IntArray:
-        """Only the whole budget is known of a single row."""
-        return np.repeat(self.epsilons[:, None], len(delays), axis=1)
-
-
-def _row(requirement: Requirement) -> _Row:
-    return _Row(
-        windows=_one(requirement.window),
-        epsilons=_one(requirement.nano),
-        halves=_one(requirement.nano // 2),
-        shares=_one(requirement.share),
-        publication_spent=_one(0),
-        charged=np.ones(1, dtype=np.bool_),
-        sizes=_one(0),
-        typical_sizes=_one(0),
-    )
 
 
 def _one(value: int) -> IntArray:

@@ -36,7 +36,7 @@ def literal_errors(
 
 
 def test_the_worked_example_of_the_paper_with_its_slip_corrected() -> None:
-    """PolicyInput 0.1 ×2, 0.4 ×5, 0.8 ×3: errors 200, 15.308424…, 27.733024… (not 89.74); θ = 0.4."""
+    """Budgets 0.1 ×2, 0.4 ×5, 0.8 ×3: errors 200, 15.308424…, 27.733024… (not 89.74); θ = 0.4."""
     budgets, sizes = [100_000_000, 400_000_000, 800_000_000], [2, 5, 3]
     candidates, errors = reporting_errors(budgets, sizes)
     assert candidates.tolist() == budgets

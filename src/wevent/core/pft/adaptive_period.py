@@ -16,7 +16,7 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray, any_true, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO
-from wevent.core.mechanism import ErrorForecast, History, NoOffer, PolicyInput, is_mostly_new
+from wevent.core.mechanism import History, NoOffer, PolicyInput, is_mostly_new
 from wevent.core.pft.constants import (
     CLEAR_NOISE,
     ENTRIES_AT_ONCE,
@@ -31,6 +31,7 @@ from wevent.core.pft.constants import (
     RECONSIDER,
     SETTLED,
 )
+from wevent.core.pft.expected_errors import FilterForecast
 from wevent.core.pft.models import harmonics
 
 _MOST = np.iinfo(np.int64).max
@@ -48,7 +49,7 @@ class AdaptivePeriod:
 
     def __init__(
         self,
-        outlook: Callable[[Any], ErrorForecast],
+        outlook: Callable[[Any], FilterForecast],
         *,
         unbiased: bool = False,
         sensitivity: int = 1,
@@ -141,7 +142,7 @@ class AdaptivePeriod:
         return int(min(max(1.0, np.ceil((noise / outlook.jump) ** 0.5)), float(ledger.windows.max()), float(period)))
 
     def _expected(
-        self, candidates: IntArray, ledger: PolicyInput, outlook: ErrorForecast
+        self, candidates: IntArray, ledger: PolicyInput, outlook: FilterForecast
     ) -> tuple[FloatArray, FloatArray]:
         """For each period, the noise variance and the CV² of the weights of a release; so many at once as fit in memory."""
         at_once = max(1, ENTRIES_AT_ONCE // len(ledger.windows))
@@ -164,7 +165,7 @@ class AdaptivePeriod:
         """Return the budgets of a look: equal with `unbiased`, otherwise without excess."""
         return self._level(budgets, ledger) if self._unbiased else without_excess(budgets, ledger)
 
-    def _capped(self, budgets: IntArray, ledger: PolicyInput, outlook: ErrorForecast) -> Capped:
+    def _capped(self, budgets: IntArray, ledger: PolicyInput, outlook: FilterForecast) -> Capped:
         return capped(
             self._level(budgets, ledger),
             ledger.sizes if self._unbiased else ledger.typical_sizes,

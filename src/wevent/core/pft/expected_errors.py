@@ -15,7 +15,7 @@ from wevent.core.pft.models import ModelGrid
 
 @dataclass(frozen=True, slots=True)
 class FilterForecast:
-    """An `ErrorForecast` from what a filter has learnt.
+    """Errors that are expected of the slots to come, from what a filter has learnt: public numbers only.
 
     Attributes:
         releases: measurements so far.
