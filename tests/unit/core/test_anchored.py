@@ -149,18 +149,6 @@ def test_a_contrast_teaches_what_a_normal_law_would() -> None:
     assert state.variance[1, 0] == pytest.approx(1.0 / precision[0], rel=0.05)
 
 
-def test_a_state_comes_back_to_the_bit() -> None:
-    tracker, random = CalibratedFilter(), np.random.default_rng(8)
-    state, _ = run(np.array([0.3, -0.25, 0.1]), 20, every=5)
-    again = tracker.load(tracker.dump(state))
-    for slot in range(10):
-        measurement = release(random, TRUTH, 0.1, alike=100.0 if slot % 4 == 0 else None) if slot % 2 else None
-        state, mine = tracker.advance(state, measurement)
-        again, its = tracker.advance(again, measurement)
-        assert mine.values.tobytes() == its.values.tobytes()
-    assert repr(tracker.dump(state)) == repr(tracker.dump(again))
-
-
 def test_a_step_leaves_the_state_before_it_alone() -> None:
     tracker, random = CalibratedFilter(), np.random.default_rng(9)
     state, _ = run(np.array([0.3, -0.25, 0.1]), 20, every=5)
