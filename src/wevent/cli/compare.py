@@ -176,7 +176,8 @@ def _answer(comparison: Comparison, stream: Stream, form: str) -> CompareAnswer:
 
 
 def _table(answer: CompareAnswer) -> Table:
-    title = f"Errors on {answer.stream}, smallest first (mean of {answer.repeats} repeats, ± half of the 95 % interval)"
+    runs = f"mean of {answer.repeats} repeats, ± half of the 95 % interval" if answer.repeats > 1 else "one repeat"
+    title = f"Errors on {answer.stream}, smallest first ({runs})"
     numbers = ("amre", "±", "mre", "ajsd", "mae", "fresh", "ms/slot", "window", "covered")
     table = new_table(title, ["mechanism"], numbers, caption=_CAPTION)
     for row in answer.mechanisms:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import matplotlib.dates
 import matplotlib.ticker
+import numpy as np
 
 from wevent.plotting.style import INK, PALE, SOFT, look_of
 
@@ -174,7 +175,7 @@ def time_axis(axis: Any, start: datetime.datetime | None, length: datetime.timed
     if length is None:
         axis.set_xlabel("slot")
     elif start is None:
-        axis.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(9, steps=[1, 2.5, 5, 10]))
+        axis.xaxis.set_major_locator(_HourLocator(9, steps=[1, 2, 3, 6, 10], integer=True))
         axis.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: _day_and_hour(value)))
     else:
         dates: Any = matplotlib.dates  # its classes have no types
@@ -182,6 +183,14 @@ def time_axis(axis: Any, start: datetime.datetime | None, length: datetime.timed
         axis.xaxis.set_major_locator(locator)
         axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=datetime.UTC))
         axis.set_xlabel("UTC")
+
+
+class _HourLocator(matplotlib.ticker.MaxNLocator):
+    """Round hours on an axis of days, round days if it has more than two."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        unit = 24.0 if vmax - vmin <= 2.25 else 1.0
+        return np.asarray(super().tick_values(vmin * unit, vmax * unit)) / unit
 
 
 def _day_and_hour(days: float) -> str:
