@@ -21,14 +21,10 @@ class WeventError(Exception):
     Args:
         problem: sentence that names the problem. Never contains a true count or a user id.
         fix: sentence that tells the user what to do, or "" if the problem says it all.
-        remedy: only in calls of the older form (expected, received, remedy), until the last of them is rewritten.
         **facts: details for programs, available as attributes.
     """
 
-    def __init__(self, problem: str, fix: str = "", remedy: str | None = None, **facts: Any) -> None:
-        if remedy is not None:
-            self.expected, self.received, self.remedy = problem, fix, remedy
-            problem, fix = f"Expected {problem}; received {fix}.", remedy
+    def __init__(self, problem: str, fix: str = "", **facts: Any) -> None:
         super().__init__(f"{problem} {fix}".rstrip())
         self.problem, self.fix, self.facts = problem, fix, facts
         for name, value in facts.items():

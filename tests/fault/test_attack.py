@@ -109,7 +109,7 @@ def test_what_is_asked_after_a_fault_waits_for_the_version(tmp_path: Path, monke
         journal.begin(replace(journal.head().epoch.terms, mechanism="uniform"))
 
         def refuse(_: Revision) -> None:
-            raise StorageFailed("room", "none", "Make room.")
+            raise StorageFailed("No room.", "Make room.")
 
         monkeypatch.setattr(journal.registry, "_witness", refuse)
         with pytest.raises(StorageFailed):

@@ -377,7 +377,7 @@ def test_an_interrupted_restore_stays_silent(tmp_path: Path, monkeypatch: pytest
 
     def fail(*told: Any) -> None:
         take_over(*told)
-        raise StorageFailed("to write", "no space", "Make room.", path="run.journal")
+        raise StorageFailed("No space to write.", "Make room.", path="run.journal")
 
     with monkeypatch.context() as patch:
         patch.setattr(SqliteJournal, "_take_over", fail)
@@ -454,7 +454,7 @@ def test_a_change_that_was_not_committed_is_not_lost(folder: Path, monkeypatch: 
 
     def fail(registry: Registry) -> None:
         advance(registry)
-        raise StorageFailed("to write", "no space", "Make room.", path="run.journal")
+        raise StorageFailed("No space to write.", "Make room.", path="run.journal")
 
     with monkeypatch.context() as patch:
         patch.setattr(Registry, "advance", fail)
@@ -487,7 +487,7 @@ def test_a_crash_after_a_settlement_leaves_two_ways_out(folder: Path, monkeypatc
     journal.write_bytes(copy)
 
     def fail(*told: Any, **more: Any) -> None:
-        raise StorageFailed("to write", "no space", "Make room.", path="run.journal.witness")
+        raise StorageFailed("No space to write.", "Make room.", path="run.journal.witness")
 
     with monkeypatch.context() as patch:
         patch.setattr("wevent.journal.sqlite.SqliteJournal.update_witness", fail)

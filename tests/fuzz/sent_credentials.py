@@ -80,7 +80,7 @@ def _changed(sound: bytes, patches: bytes) -> bytes:
 
 
 def _check_text(text: str) -> None:
-    private = (text, MARKER) if len(text) >= 8 and text not in "Expected received" else (MARKER,)
+    private = (text, MARKER) if len(text) >= 8 else (MARKER,)
     with refusals(*private) as refused:
         issued().tokens.admit(text)
     known = text in (issued().token, issued().link)

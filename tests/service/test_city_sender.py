@@ -36,7 +36,7 @@ class Recorder:
 
     def send(self, lines: bytes) -> None:
         if self.fails:
-            raise ServiceUnreachable("an answer", "none", "Wait.")
+            raise ServiceUnreachable("No answer.", "Wait.")
         self.events += [json.loads(line) for line in lines.splitlines()]
         self.left -= 1
         if not self.left:

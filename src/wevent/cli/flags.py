@@ -174,15 +174,14 @@ def chosen_journal(journal: JournalAddress | None, config: Path | None = None) -
     """Return the journal that a command is about: the named one, else the configuration's."""
     if journal is not None:
         if config is not None:
-            raise InvalidSettings("a journal or --config", "both", "Give one of them.", key="config")
+            raise InvalidSettings("A journal and --config exclude each other.", "Give one of them.", key="config")
         return journal
     used = chosen_config(config, {})
     named = None if used is None else read_config(used).get("journal")
     if not isinstance(named, (Path, PostgresAddress)):
         raise InvalidSettings(
-            "a journal",
-            "none" if used is None else f"none in {str(used)!r}",
-            f"Name it, or a configuration that does (--config; ./{FOUND} is found).",
+            "No journal given." if used is None else f"{used} names no journal.",
+            f"Pass JOURNAL, use --config, or run in a folder with {FOUND}.",
             key="journal",
         )
     return named

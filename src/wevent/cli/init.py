@@ -34,12 +34,11 @@ def command(folder: Path | None, events: str | None, wants_json: bool) -> None:
         _fill_in(events, folder or Path(), wants_json=wants_json)
         return
     if folder is None:
-        raise InvalidSettings("DIR, or --from EVENTS", "neither", "Name a folder for the example.", key="DIR")
+        raise InvalidSettings("Neither DIR nor --from EVENTS is given.", "Name a folder for the example.", key="DIR")
     present = [name for name in FILES if (folder / name).exists()]
     if present:
         raise InvalidSettings(
-            "a folder without an example",
-            f"{str(folder)!r} with {', '.join(present)}",
+            f"{folder} already contains {', '.join(present)}.",
             "Choose another folder, or remove these files.",
             key="DIR",
         )
@@ -70,6 +69,4 @@ def _say(answer: InitAnswer, wants_json: bool) -> None:
 
 
 def _unwritable(folder: Path, error: OSError) -> InvalidSettings:
-    return InvalidSettings(
-        "a folder that can be written to", f"{str(folder)!r} ({error.strerror})", "Choose another folder.", key="DIR"
-    )
+    return InvalidSettings(f"Cannot write to {str(folder)!r}: {error.strerror}.", "Choose another folder.", key="DIR")

@@ -30,7 +30,7 @@ def command(journal: JournalAddress | None, config: Path | None, wants_json: boo
     level is not public. The number of users counted in each class is: `wevent status` shows it.
     """
     if journal is not None and config is not None:
-        raise InvalidOption("a journal or --config", "both", "Give one of them.", option="config")
+        raise InvalidOption("A journal and --config exclude each other.", "Give one of them.", option="config")
     if journal is None:
         settings = chosen_settings(config, {})[0]
         declared = settings.levels is not None

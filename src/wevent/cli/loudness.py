@@ -60,6 +60,6 @@ def _note(context: click.Context, parameter: click.Parameter, value: Any) -> Non
         return
     context.meta[_QUIET if parameter.name == "quiet" else _VERBOSE] = value
     if _QUIET in context.meta and _VERBOSE in context.meta:
-        raise click.UsageError("Expected --quiet or --verbose; received both. Leave one of them out.", context)
+        raise click.UsageError("--quiet and --verbose exclude each other. Remove one.", context)
     if _VERBOSE in context.meta:
         log_to_standard_error()

@@ -40,9 +40,8 @@ def check_text(arguments: Sequence[str]) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise InvalidOption(
-                "arguments and paths in UTF-8",
-                f"other bytes in {name}",
-                "Write it in UTF-8, and rename what it names; nothing was read or written.",
+                f"Not UTF-8: {name}.",
+                "Write it in UTF-8, and rename the file; nothing was read or written.",
                 option=name,
             ) from None
 
@@ -62,5 +61,5 @@ def of_the_system(error: OSError) -> WeventError:
         raise error
     path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes | os.PathLike) else str(error.filename)
     shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}…"
-    received = (error.strerror or "an error").lower()
-    return StorageFailed(f"to use {shown!r}", received, _CIRCUMSTANCES[error.errno], path=path, passing=may_pass(error))
+    problem = f"Cannot use {shown!r}: {(error.strerror or 'unknown error').lower()}."
+    return StorageFailed(problem, _CIRCUMSTANCES[error.errno], path=path, passing=may_pass(error))

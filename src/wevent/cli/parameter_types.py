@@ -42,8 +42,8 @@ class Word(_Text):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The word itself."""
         if self._checked and value not in self.known:
-            remedy = did_you_mean(str(value), self.known, "Use one of these words.")
-            self.fail(f"Expected one of {', '.join(self.known)}; received {value!r}. {remedy}", param, ctx)
+            fix = did_you_mean(str(value), self.known, f"Use one of {', '.join(self.known)}.")
+            self.fail(f"Unknown value {value!r}. {fix}", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -29,11 +29,11 @@ class _FileNamed(click.Path):
         path: Any = super().convert(value, param, ctx)
         if Path(path).suffix.lower() not in self._endings:
             listed = ", ".join(self._endings)
-            self.fail(f"Expected {self._what} ending in {listed}; received {Path(path).name!r}.", param, ctx)
+            self.fail(f"{Path(path).name!r} is not {self._what}. Use a name ending in {listed}.", param, ctx)
         nearest = next(folder for folder in Path(path).absolute().parents if folder.exists())
         if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
-            sentence = f"Expected a place for {self._what} at {str(path)!r}; received {nearest.name!r}"
-            self.fail(f"{sentence}, which is no folder that can be written to. Name another place.", param, ctx)
+            problem = f"Cannot write {str(path)!r}: {nearest.name!r} is not a writable folder."
+            self.fail(f"{problem} Choose another path.", param, ctx)
         return path
 
 

@@ -120,9 +120,8 @@ def _population(classes: Sequence[tuple[Requirement, int]], asked: Requirements 
         return population_of(classes)
     if asked is None:
         raise InvalidOption(
-            "the levels that people hold",
-            "none",
-            "Give --class WINDOW:EPSILON=USERS for each, --requirements, or a configuration that names it (--config).",
+            "No requirements of users given.",
+            "Use --class WINDOW:EPSILON=USERS for each class, --requirements, or --config.",
             option="class",
         )
     return population_asked(asked)

@@ -110,9 +110,8 @@ def _open_folder(settings: Settings, clock: SlotClock, last: int | None) -> Sour
 def _refuse_mixing(settings: Settings) -> None:
     if settings.out in (None, "-"):
         raise InvalidSettings(
-            "releases in a file for --json",
-            "standard output for both",
-            "Give --out releases.ndjson, or leave --json out.",
+            "--json and the releases would both go to standard output.",
+            "Set --out to a file, or remove --json.",
             key="out",
         )
 

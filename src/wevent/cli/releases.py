@@ -57,7 +57,7 @@ def command(
     """
     if follow and out is not None:
         raise InvalidOption(
-            "--follow, which prints, or --out", "both", "A publisher keeps its own output up to date.", option="follow"
+            "--follow and --out exclude each other.", "A publisher keeps its own output up to date.", option="follow"
         )
     with open_journal(chosen_journal(journal, config)) as source:
         first, last = parse_slots(source.head(), begin, end, "--")

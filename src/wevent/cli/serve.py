@@ -82,9 +82,8 @@ def _refuse_unfit(settings: Settings) -> None:
     ):
         if unfit:
             raise InvalidSettings(
-                "slots that the wall clock closes, for a service",
-                f"{key} in the settings",
-                f"Leave {key} out, or use `wevent publish`.",
+                f"{key} does not apply to a service: the wall clock closes its slots.",
+                f"Remove {key}, or use `wevent publish`.",
                 key=key,
             )
 
@@ -98,8 +97,7 @@ def _refuse_missing_extra() -> None:
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise InvalidSettings(
-            "the packages of the service",
-            f"an installation without {', '.join(missing)}",
+            f"Packages of the service are missing: {', '.join(missing)}.",
             "Install them: pip install 'wevent[serve]'.",
             key="serve",
         )

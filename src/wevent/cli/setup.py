@@ -64,7 +64,7 @@ class Setup(NamedTuple):
         for key, how in (("inputs", "--stream file:PATH"), ("cells", "--cells")):
             if key not in self.said:
                 raise InvalidOption(
-                    f"{key} of the stream", "none", f"Give {how}, or {key} = … in a configuration.", option=key
+                    f"The stream has no {key}.", f"Use {how}, or set {key} in a configuration.", option=key
                 )
         return configured_stream(self.settings, asked)
 

@@ -28,11 +28,10 @@ class _Guarded(io.FileIO):
         try:
             return super().write(data)
         except BrokenPipeError:
-            raise ReaderGone("a reader of standard output", "none", "Nothing was lost.", path="-") from None
+            raise ReaderGone("The reader of standard output has closed it.", "Nothing was lost.", path="-") from None
         except OSError as error:
             raise StorageFailed(
-                "room for the output",
-                f"a standard output that cannot be written ({error.strerror or 'an error'})",
+                f"Cannot write to standard output: {error.strerror or 'unknown error'}.",
                 "Make room where it goes and run the same command again.",
                 path="-",
                 passing=may_pass(error),
@@ -61,7 +60,7 @@ class _Closed(io.TextIOBase):
 
 
 def _closed() -> StorageFailed:
-    return StorageFailed("standard output", "a closed one", "Redirect it, or name a file.", path="-")
+    return StorageFailed("Standard output is closed.", "Redirect it, or name a file.", path="-")
 
 
 def report(text: str, done: str, *, asked: bool = False) -> None:
@@ -83,8 +82,8 @@ def report(text: str, done: str, *, asked: bool = False) -> None:
     except ReaderGone:
         raise
     except StorageFailed as error:
-        remedy = f"{done} Only the report of it is lost: do not run the command again."
-        raise StorageFailed(error.expected, error.received, remedy, path="-") from None
+        fix = f"{done} Only the report of it is lost: do not run the command again."
+        raise StorageFailed(error.problem, fix, path="-") from None
 
 
 def guarded(command: Callable[[], int]) -> int:

@@ -171,16 +171,11 @@ def _moment(text: str) -> int:
     elif text[:4].isdecimal() and "-" in text:
         moment = parse_time(text, "expires") // SECOND_US
     else:
-        raise _not_a_moment(f"{text!r}")
+        moment = -1
     if not now < moment < now + _FURTHEST_S:
-        raise _not_a_moment("one that has passed" if moment <= now else "one more than a hundred years ahead")
+        raise InvalidOption(
+            f"Invalid expiry {text!r}.",
+            "Write a duration such as 30d, or a time in the next hundred years such as 2027-01-01T00:00:00Z.",
+            option="expires",
+        )
     return moment
-
-
-def _not_a_moment(received: str) -> InvalidOption:
-    return InvalidOption(
-        "expires to be a duration such as 30d, or a time in the future such as 2027-01-01T00:00:00Z",
-        received,
-        "Write it so.",
-        option="expires",
-    )

@@ -25,7 +25,7 @@ def parse_windows(text: str) -> list[int]:
         windows = []
     if not windows:
         raise InvalidOption(
-            "windows as whole numbers of slots", f"{text!r}", "For example 40,80,120.", option="windows", value=text
+            f"Invalid windows {text!r}.", "Write whole numbers of slots, e.g. 40,80,120.", option="windows", value=text
         )
     return windows
 
@@ -35,7 +35,7 @@ def parse_epsilons(text: str) -> list[str]:
     epsilons = parse_list(text)
     if not epsilons:
         raise InvalidOption(
-            "at least one epsilon", f"{text!r}", "For example 0.6,0.8,1.0.", option="epsilons", value=text
+            f"No epsilon in {text!r}.", "Write at least one, e.g. 0.6,0.8,1.0.", option="epsilons", value=text
         )
     return epsilons
 
@@ -59,9 +59,8 @@ def parse_class(text: str, levels: Levels | None = None) -> tuple[Requirement, i
     if users.strip().isdecimal() and colon and window.strip().isdecimal():
         return Requirement(int(window), epsilon.strip()), int(users)
     raise InvalidOption(
-        "a class as WINDOW:EPSILON=USERS or LEVEL=USERS",
-        f"{text!r}",
-        "For example --class 120:0.6=7000 or --class High/Large=7000.",
+        f"Invalid class {text!r}.",
+        "Write WINDOW:EPSILON=USERS or LEVEL=USERS, e.g. --class 120:0.6=7000 or --class High/Large=7000.",
         option="class",
         value=text,
     )

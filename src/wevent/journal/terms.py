@@ -111,7 +111,13 @@ class Terms(Options):
         if not names:
             return
         permanent = tuple(name for name in names if name in PERMANENT)
-        shown = ", ".join(_shown(name, self, other) for name in names)
+        defaults = {
+            name: (getattr(Options(), name), kind.shown) for name, kind in option_kinds().items() if kind.of_mechanism
+        }
+        implied = [  # a new mechanism brings its own defaults
+            name for name in names if "mechanism" in names and getattr(other, name) in defaults.get(name, ())
+        ]
+        shown = ", ".join(_shown(name, self, other) for name in names if name not in implied)
         raise SettingsDiffer(
             f"The settings differ from those that this journal was started with: {shown}.",
             "These stay for the life of a journal: use them again, or start another journal (epsilons then add up)."

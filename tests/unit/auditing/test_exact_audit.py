@@ -352,7 +352,7 @@ def test_a_world_that_is_refused_is_left_out() -> None:
 
     def make(population: Population, cells: int, noise: Any) -> Any:
         if cells < 2:
-            raise InvalidOption("two cells", f"{cells}", "Declare more.", option="cells")
+            raise InvalidOption(f"{cells} cells.", "Declare more.", option="cells")
         return whole.make(population, cells, noise)
 
     with pytest.raises(InvalidOption, match="two cells"):

@@ -118,7 +118,7 @@ def test_a_report_and_releases_do_not_share_standard_output(run: Run, out: str |
         *("--journal", "run.journal", "--json", *more),
     )
     assert (code, printed) == (2, "")
-    assert "Expected releases in a file for --json" in err
+    assert "--json and the releases would both go to standard output" in err
     assert not Path("run.journal").exists()
 
 

@@ -52,4 +52,4 @@ def test_both_are_a_mistake(run: Run) -> None:
     for arguments in (("-q", "-v", "mechanisms"), ("-q", "mechanisms", "-v"), ("mechanisms", "-v", "-q")):
         code, out, err = run(*arguments)
         assert (code, out) == (2, "")
-        assert "Expected --quiet or --verbose; received both." in err
+        assert "--quiet and --verbose exclude each other." in err

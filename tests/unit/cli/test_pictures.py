@@ -72,5 +72,5 @@ def test_a_file_is_no_folder(tmp_path: Path, arguments: tuple[str, ...]) -> None
     (tmp_path / "file").touch()
     done = commands.call(tmp_path, *arguments)
     assert done.code == 2, done
-    assert "received 'file', which is no folder that can be written to. Name another place." in done.err
+    assert "'file' is not a writable folder. Choose another path." in done.err
     assert "Traceback" not in done.err

@@ -72,7 +72,7 @@ def test_the_journal_of_a_configuration_is_drawn(published, tmp_path, monkeypatc
     with pytest.raises(SystemExit) as ended:
         main(["plot", "--html", "c.html"])
     assert ended.value.code == 2
-    assert "Name it, or a configuration that does" in capsys.readouterr().err
+    assert "No journal given. Pass JOURNAL" in capsys.readouterr().err
 
 
 def test_many_cells_are_a_heatmap_unless_some_are_chosen(tmp_path):
@@ -97,8 +97,8 @@ def test_many_cells_are_a_heatmap_unless_some_are_chosen(tmp_path):
         (["run.journal", "--from", "2026-01-01"], "have no times"),
         (["events.csv"], "a file of releases that wevent wrote"),
         (["nothing.csv"], "nothing.csv cannot be read"),
-        (["run.journal", "--out", "a.txt"], "a picture ending in .png"),
-        (["run.journal", "--html", "a.png"], "a page ending in .html"),
+        (["run.journal", "--out", "a.txt"], "not a picture. Use a name ending in .png"),
+        (["run.journal", "--html", "a.png"], "not a page. Use a name ending in .html"),
     ],
 )
 def test_mistakes_are_one_sentence_and_leave_nothing(published, arguments, message, tmp_path, monkeypatch, capsys):

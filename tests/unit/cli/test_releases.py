@@ -100,7 +100,7 @@ def test_all_in_a_file_goes_on_where_it_ended(folder: Path) -> None:
         (("--cells", '"1'), "in double quotes"),
         (("--to", "0"), "--to"),
         (("--from", "yesterday"), "--from must be a time such as 2026-01-01T00:00:00Z, not 'yesterday'."),
-        (("--follow", "--out", "all.ndjson"), "Expected --follow, which prints, or --out; received both."),
+        (("--follow", "--out", "all.ndjson"), "--follow and --out exclude each other."),
     ],
 )
 def test_mistakes(options: tuple[str, ...], said: str, folder: Path) -> None:

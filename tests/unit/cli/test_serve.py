@@ -23,8 +23,7 @@ def test_without_its_packages_it_says_how_to_get_them(tmp_path: Path, monkeypatc
     done = commands.call(tmp_path, "serve", "--config", "wevent.toml")
     assert done.code == 2
     assert done.err.strip().splitlines()[-1] == (
-        "Error: Expected the packages of the service; received an installation without fastapi, uvloop. "
-        "Install them: pip install 'wevent[serve]'."
+        "Error: Packages of the service are missing: fastapi, uvloop. Install them: pip install 'wevent[serve]'."
     )
 
 

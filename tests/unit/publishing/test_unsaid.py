@@ -97,6 +97,13 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
         assert named in refused.err
 
 
+@pytest.mark.parametrize(("before", "after"), [("pft", "pba"), ("pba", "pft")])
+def test_defaults_of_another_mechanism_are_not_named(folder: Path, before: str, after: str) -> None:
+    fine(publish(folder, 3, "--mechanism", before))
+    refused = publish(folder, 5, "--mechanism", after)
+    assert f"mechanism ('{before}' in the journal, '{after}' now). Use them again" in refused.err
+
+
 def test_a_file_says_it_too(folder: Path) -> None:
     fine(publish(folder, 3))
     (folder / "wevent.toml").write_text('class_weights = "budget"\n')

@@ -85,10 +85,10 @@ def test_two_ids_are_refused(service: Service) -> None:
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (BatchConflict("a new id", "an old one", "Use another."), 409),
-        (ServiceStopping("a service", "one that stops", "Send it again."), 503),
-        (StorageFailed("room", "none (/secret/path)", "Make room.", path="/secret/path"), 507),
-        (JournalUnreachable("an answer", "none (secret.example)", "Start it.", path="secret.example"), 503),
+        (BatchConflict("Known id.", "Use another."), 409),
+        (ServiceStopping("The service stops.", "Send it again."), 503),
+        (StorageFailed("No room (/secret/path).", "Make room.", path="/secret/path"), 507),
+        (JournalUnreachable("No answer (secret.example).", "Start it.", path="secret.example"), 503),
     ],
 )
 def test_what_the_source_refuses_is_told(service: Service, error: Exception, status: int) -> None:

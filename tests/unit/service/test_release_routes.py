@@ -275,7 +275,7 @@ def test_a_release_that_could_not_be_read_is_read_a_moment_later(
 
         async def asked(question: Any) -> Any:
             if next(failures, None) is not None:
-                raise JournalUnreachable("a database", "no answer", "Wait.", path="")
+                raise JournalUnreachable("No answer.", "Wait.", path="")
             return await ask(question)
 
         monkeypatch.setattr(reader, "ask", asked)

@@ -7,8 +7,8 @@ import pytest
 from wevent.errors import JournalUnreachable, StorageFailed
 from wevent.service.publishing_thread import ROLE_LOG, PublisherState
 
-FULL = StorageFailed("room", "a full disk", "Make room.", path="city")
-GONE = JournalUnreachable("a database", "no answer", "Start it.", path="city")
+FULL = StorageFailed("The disk is full.", "Make room.", path="city")
+GONE = JournalUnreachable("The database does not answer.", "Start it.", path="city")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from wevent.errors import JournalUnreachable
 from wevent.journal import connection as session
 from wevent.journal.connection import RetryLimit
 
-LOSS = JournalUnreachable("an answer", "none", "Wait.", path="postgresql://db/city")
+LOSS = JournalUnreachable("No answer.", "Wait.", path="postgresql://db/city")
 
 
 @pytest.fixture
