@@ -28,19 +28,18 @@ Relation = Literal["at least", "at most", "is"]
 
 @dataclass(frozen=True)
 class Score:
-    """A weighted sum of numbers that was learnt to tell the streams apart (logistic regression)."""
+    """A weighted sum of features, learnt to tell the streams apart (logistic regression)."""
 
     centre: FloatArray
     weights: FloatArray
 
     def __call__(self, tells: Features) -> FloatArray:
-        """Of every run."""
         result: FloatArray = (score_features(tells) - self.centre) @ self.weights
         return result
 
     @classmethod
     def learnt(cls, here: Features, there: Features) -> Score:
-        """By a few Newton steps with a ridge, which few runs need."""
+        """Learn by a few Newton steps with a ridge, which few runs need."""
         rows = np.concatenate((score_features(here), score_features(there)))
         labels = np.concatenate((np.ones(len(score_features(here))), np.zeros(len(score_features(there)))))
         centre, spread = rows.mean(axis=0), rows.std(axis=0)
@@ -72,7 +71,7 @@ class Event:
     score: Score | None = None
 
     def hits(self, pair: Pair, seen: Observations) -> int:
-        """In how many runs it happened."""
+        """Return in how many runs it happened."""
         return int(self._happened(find_features(pair, seen)).sum())
 
     def _happened(self, tells: Features) -> BoolArray:
@@ -90,7 +89,7 @@ class Event:
 
 
 def best_event(pair: Pair, seen: tuple[Observations, Observations], future: int) -> tuple[float, Event]:
-    """The event that `future` runs of each stream would prove most with, by what was seen; and the `hope` for it."""
+    """Return the event that `future` runs of each stream should prove most with, and the `hope` for it."""
     here, there = (find_features(pair, one) for one in seen)
     trials = min(len(seen[0]), len(seen[1]))
     best: tuple[float, Event] | None = None
@@ -108,7 +107,7 @@ def best_event(pair: Pair, seen: tuple[Observations, Observations], future: int)
 
 
 def _with_score(event: Event, here: Features, there: Features, future: int) -> Event:
-    """An event of a score that is learnt from all runs: its numbers are others, so the place to cut is found anew."""
+    """Return an event of a score that is learnt from all runs, with a new place to cut."""
     score = Score.learnt(here, there)
     mine, other = score(here), score(there)
     rates, (_, _, values) = next(
@@ -120,7 +119,7 @@ def _with_score(event: Event, here: Features, there: Features, future: int) -> E
 
 
 def _cross_scored(pair: Pair, seen: tuple[Observations, Observations]) -> tuple[FloatArray, FloatArray]:
-    """What a score says of runs that it was not learnt on: each half by that of the other."""
+    """Score the runs of each half by what was learnt on the other half."""
     halves = [
         [find_features(pair, part) for part in (one.part(0, len(one) // 2), one.part(len(one) // 2, None))]
         for one in seen
@@ -135,7 +134,7 @@ _Kind = tuple[str, Relation, list[float] | list[str]]
 
 
 def _tried(here: Features, there: Features, scores: tuple[FloatArray, FloatArray]) -> Iterator[tuple[_Rates, _Kind]]:
-    """Frequencies of events with both streams, and the events."""
+    """Yield frequencies of events with both streams, and the events."""
     for name in (*here.numbers, _LEARNT):
         mine, other = scores if name == _LEARNT else (here.numbers[name], there.numbers[name])
         yield from _cut(name, mine, other)
@@ -147,7 +146,7 @@ def _tried(here: Features, there: Features, scores: tuple[FloatArray, FloatArray
 
 
 def _cut(name: str, mine: FloatArray, other: FloatArray) -> Iterator[tuple[_Rates, _Kind]]:
-    """Events that a number is at least, or at most, so much."""
+    """Yield events that a number is at least, or at most, a value."""
     cuts = _cuts(np.concatenate((mine, other)))
     mine, other = np.sort(mine), np.sort(other)
     above = tuple(1.0 - np.searchsorted(one, cuts, side="left") / len(one) for one in (mine, other))
@@ -157,7 +156,7 @@ def _cut(name: str, mine: FloatArray, other: FloatArray) -> Iterator[tuple[_Rate
 
 
 def _cuts(numbers: FloatArray) -> FloatArray:
-    """All that occur if they are few, else quantiles."""
+    """Return all values that occur if they are few, else quantiles."""
     different = np.unique(numbers)
     if len(different) <= _CUTS:
         return different

@@ -23,7 +23,7 @@ Words = npt.NDArray[np.str_]
 
 @dataclass(frozen=True)
 class Features:
-    """Per run, by name.
+    """Features of runs, by name.
 
     Attributes:
         numbers: whose size may tell.
@@ -35,7 +35,7 @@ class Features:
 
 
 def find_features(pair: Pair, seen: Observations) -> Features:
-    """Everything that is looked at in runs on one of two streams; the same for both."""
+    """Return all features of runs on one of two streams; the same for both."""
     values = np.nan_to_num(seen.values, nan=0.0, posinf=1e300, neginf=-1e300)
     numbers = {
         **_of_values(pair, values, seen.fresh()),
@@ -46,7 +46,7 @@ def find_features(pair: Pair, seen: Observations) -> Features:
 
 
 def score_features(tells: Features) -> FloatArray:
-    """What a score is learnt from: the few numbers that a likelihood ratio is made of; runs × features."""
+    """Return the features that a score is learnt from, those of a likelihood ratio; runs × features."""
     chosen = [name for name in tells.numbers if not name.startswith(_BITS)]
     columns = np.stack([tells.numbers[name] for name in chosen], axis=1)
     result: FloatArray = np.clip(columns, -1e6, 1e6)
@@ -59,7 +59,7 @@ _BESIDE = 8.0
 
 
 def _of_values(pair: Pair, values: FloatArray, fresh: BoolArray) -> dict[str, FloatArray]:
-    """Sums over the span of what the victim changed, and how often and when it was measured.
+    """Add up values over the span that the victim changed, and count measurements.
 
     The log-likelihood ratio of integer Laplace noise around two counts is the value cut off at them, times 1/scale: linear
     between, constant outside. A sum of these over the slots is the best test there is of several releases with one scale.
@@ -95,14 +95,14 @@ def _of_values(pair: Pair, values: FloatArray, fresh: BoolArray) -> dict[str, Fl
 
 
 def _changed(pair: Pair) -> BoolArray:
-    """The cells that the victim is in; all of them if no count should change at all."""
+    """Return the cells that the victim is in; all of them if no count should change at all."""
     here, there = pair.totals()
     changed: BoolArray = (here != there).any(axis=0)
     return changed if changed.any() else np.ones_like(changed)
 
 
 def _of_dissimilarity(pair: Pair, values: FloatArray, seen: Observations) -> dict[str, FloatArray]:
-    """The noisy distance to the last measurement, cut off at what it would be in either stream (spec 7)."""
+    """Return the noisy distance to the last measurement, cut off at its values in either stream (spec 7)."""
     told = ~np.isnan(seen.dissimilarity)
     here, there = (np.abs(truth - _last_measured(values, seen.fresh())).sum(axis=2) for truth in pair.totals())
     total = np.nan_to_num(seen.dissimilarity) * pair.cells
@@ -116,7 +116,7 @@ def _of_dissimilarity(pair: Pair, values: FloatArray, seen: Observations) -> dic
 
 
 def _last_measured(values: FloatArray, fresh: BoolArray) -> FloatArray:
-    """The values that were measured last before each slot; zeros before the first."""
+    """Return the last measured values before each slot; zeros before the first."""
     before = np.zeros_like(values)
     for slot in range(1, values.shape[1]):
         before[:, slot] = np.where(fresh[:, slot - 1, None], values[:, slot - 1], before[:, slot - 1])
@@ -124,7 +124,7 @@ def _last_measured(values: FloatArray, fresh: BoolArray) -> FloatArray:
 
 
 def _of_low_bits(pair: Pair, values: FloatArray) -> dict[str, FloatArray]:
-    """How finely values are divided: noise that is a float leaves the low bits of what it is added to (Mironov 2012)."""
+    """Return the fineness of values: float noise leaves the low bits of the value that it is added to (Mironov 2012)."""
     first, last = pair.span
     shown = values[:, first:last][:, :, _changed(pair)]
     mantissas, exponents = np.frexp(shown)
@@ -156,7 +156,7 @@ def _words(pair: Pair, values: FloatArray, seen: Observations) -> dict[str, Call
 
 
 def _beside_ends(values: FloatArray) -> Words:
-    """How far a value is from where 16, 32 or 64 bits end, if it is there: noise that is cut off shows what it hides."""
+    """Return the distance to the ends of 16, 32 and 64 bits if it is small: noise that is cut off shows the true value."""
     told = np.full(len(values), "none", dtype="<U24")
     for end in _ENDS:
         away = (values - end).reshape(len(values), -1)
@@ -171,7 +171,7 @@ def _digests(runs: FloatArray) -> Words:
 
 
 def _digest(numbers: FloatArray) -> str:
-    """Short numbers as they are, long ones by a hash: words are compared, and a few are shown."""
+    """Return few short numbers as they are, others as a hash."""
     if numbers.size <= 4 and bool((numbers == np.rint(numbers)).all()) and bool((np.abs(numbers) < 1e5).all()):
         return " ".join(f"{number:g}" for number in numbers.ravel().tolist())
     return hashlib.blake2b(numbers.tobytes(), digest_size=8).hexdigest()

@@ -19,14 +19,14 @@ _STRICT, _LAX = 3.5, 1.5  # standard errors, to choose by
 
 @lru_cache(maxsize=64)
 def _log_choices(trials: int) -> FloatArray:
-    """log C(trials, k) for every k."""
+    """Return log C(trials, k) for every k."""
     logs = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, trials + 1, dtype=np.float64)))))
     choices: FloatArray = logs[-1] - logs - logs[::-1]
     return choices
 
 
 def upper_tail(hits: int, trials: int, probability: float) -> float:
-    """P(X ≥ hits) for X ~ Binomial(trials, probability)."""
+    """Return P(X ≥ hits) for X ~ Binomial(trials, probability)."""
     if hits <= 0:
         return 1.0
     if probability <= 0.0 or probability >= 1.0:
@@ -38,7 +38,7 @@ def upper_tail(hits: int, trials: int, probability: float) -> float:
 
 
 def at_least(hits: int, trials: int, alpha: float) -> float:
-    """A lower bound for a probability of which `hits` of `trials` were seen; too high with probability ≤ alpha."""
+    """Return a lower bound for a probability seen in `hits` of `trials`; too high with probability ≤ alpha."""
     if hits <= 0:
         return 0.0
     low, high = 0.0, hits / trials
@@ -52,12 +52,12 @@ def at_least(hits: int, trials: int, alpha: float) -> float:
 
 
 def at_most(hits: int, trials: int, alpha: float) -> float:
-    """An upper bound for it; too low with probability ≤ alpha."""
+    """Return an upper bound for it; too low with probability ≤ alpha."""
     return 1.0 - at_least(trials - hits, trials, alpha)
 
 
 def proven_loss(seen: tuple[int, int], neighbour: tuple[int, int], alpha: float) -> float:
-    """The largest ε that is proven: an event's hits and trials with one stream, and with its neighbour.
+    """Return the largest ε that is proven by an event's hits and trials with one stream, and with its neighbour.
 
     If the loss is at most ε, P(S) ≤ e^ε·P'(S). Half of alpha goes to each probability: the bound is above the true loss with
     probability ≤ alpha. Never below 0, which needs no proof.
@@ -74,7 +74,7 @@ def proven_loss(seen: tuple[int, int], neighbour: tuple[int, int], alpha: float)
 def hope(
     seen: FloatArray, neighbour: FloatArray, trials: int, future: int, handicap: float | FloatArray = 0.0
 ) -> FloatArray:
-    """What to choose events by: above 0 about what `future` runs will prove with one, below 0 the better the larger.
+    """Return the value of events to choose by: above 0 the loss that `future` runs should prove, below 0 a ranking.
 
     Looked at strictly enough that the luckiest of a thousand events that tell nothing is not chosen. Where nothing is left
     then, the events are compared by a laxer look: else one that always happens, and tells nothing, would seem the best.
@@ -86,7 +86,7 @@ def hope(
 
 
 def expected_loss(seen: FloatArray, neighbour: FloatArray, trials: int, future: int, confident: float) -> FloatArray:
-    """About what `future` runs will prove for events with these frequencies in `trials` runs of each stream.
+    """Estimate what `future` runs will prove for events with these frequencies in `trials` runs of each stream.
 
     An estimate, of many events at once: Wilson's interval, of so many standard errors.
     """

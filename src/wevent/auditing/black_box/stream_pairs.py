@@ -42,22 +42,22 @@ class Pair:
 
     @property
     def cells(self) -> int:
-        """How many there are."""
+        """The number of cells."""
         return int(self.streams[0].shape[2])
 
     @property
     def slots(self) -> int:
-        """How long the streams are."""
+        """The length of the streams."""
         return int(self.streams[0].shape[0])
 
     def totals(self) -> tuple[IntArray, IntArray]:
-        """True histograms of both: slots × cells."""
+        """Return the true histograms of both: slots × cells."""
         return self.streams[0].sum(axis=1), self.streams[1].sum(axis=1)
 
 
 @dataclass(frozen=True)
 class Victim:
-    """Where the victim is in the two streams: which cells, by the neighbouring relation of a subject's options."""
+    """The cells of the victim in the two streams, by the neighbouring relation of a subject."""
 
     here: tuple[int, ...]
     there: tuple[int, ...]
@@ -65,7 +65,7 @@ class Victim:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Victim:
-        """The worst change of a record: k cells or none; with `replace` k cells or k others."""
+        """Return the worst change of a record: k cells or none; with `replace` k cells or k others."""
         most = int(options.get("max_cells_per_user") or 1)
         if options.get("neighbours", "add_remove") == "replace":
             return cls(tuple(range(most)), tuple(range(most, 2 * most)), 2 * most)
@@ -104,13 +104,13 @@ def _with_victim(
 
 
 def _alone(name: str, requirement: Requirement, victim: Victim, *, lead: int, tail: int) -> Pair:
-    """Nobody else is there: before, with and after the victim."""
+    """Make a pair with nobody else, before, with and after the victim."""
     others = np.zeros((lead + requirement.window + tail, 1, victim.cells), dtype=np.int64)
     return _with_victim(name, requirement, Population({requirement: 1}), others, victim, lead)
 
 
 def _jumping(requirement: Requirement, victim: Victim) -> Pair:
-    """Others of the class come and go in the last cell: every slot is worth a publication."""
+    """Make a pair in which others come and go in the last cell: every slot is worth a publication."""
     slots = 2 * requirement.window
     others = np.zeros((slots, 1, victim.cells), dtype=np.int64)
     others[0::2, 0, -1] = _JUMP
@@ -119,14 +119,14 @@ def _jumping(requirement: Requirement, victim: Victim) -> Pair:
 
 
 def _crowded(requirement: Requirement, victim: Victim) -> Pair:
-    """Others of the class stand still in every cell."""
+    """Make a pair in which others of the class stand still in every cell."""
     others = np.full((requirement.window, 1, victim.cells), _CROWD, dtype=np.int64)
     population = Population({requirement: _CROWD * victim.cells + 1})
     return _with_victim("victim in a crowd", requirement, population, others, victim, 0)
 
 
 def _mixed(requirement: Requirement, victim: Victim) -> Pair:
-    """Two other classes, one stricter and one that asks for less, so that classes are sampled or weighed."""
+    """Make a pair with a stricter and a looser class, so that classes are sampled or weighted."""
     strict = Requirement(requirement.window, f"{max(requirement.nano // 2, 2 * requirement.window)}e-9")
     lax = Requirement(max(1, requirement.window - 1), f"{min(2 * requirement.nano, 50 * NANO)}e-9")
     sizes = {requirement: 1}
@@ -140,7 +140,7 @@ def _mixed(requirement: Requirement, victim: Victim) -> Pair:
 
 
 def _tipping(requirement: Requirement, victim: Victim) -> Pair:
-    """As many of a strict class that one more present would change what OBS chooses, if it looked at them (spec 5)."""
+    """Make a pair in which one more present user would change the choice of OBS, if it looked at presence (spec 5)."""
     lax = Requirement(requirement.window, f"{min(4 * requirement.nano, 50 * NANO)}e-9")
     budget, larger = (one.nano / NANO / one.window for one in (requirement, lax))
     chance = math.expm1(budget) / math.expm1(larger)

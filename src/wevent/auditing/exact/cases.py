@@ -38,7 +38,7 @@ def _world(cells: int, *classes: Group) -> World:
 
 
 def _lived(cells: int, crowd: Group, lone: Group, guests: Group) -> World:
-    """Guests join and leave; a class loses its last member, and regains it two updates later; two restores."""
+    """Return a world with joins, leaves, an emptied class that returns, and two restores."""
     life: Life = (
         (1, _people(crowd, lone)),
         (1, None),
@@ -95,7 +95,7 @@ TINY_LOCAL = (_world(1, (2, 1, 1)), _world(2, (2, 1, 1)), _world(1, (2, 1, 1), (
 
 
 def cases_of(subject: AuditSubject, worlds: Sequence[World]) -> list[Case]:
-    """Every world with every class as the victim's, and enough cells for two records that have none in common."""
+    """Return every world with every class as the victim's, and enough cells for two disjoint records."""
     least = _most_cells(subject) * (2 if subject.options.get("neighbours") == "replace" else 1)
     return [
         case
@@ -106,7 +106,7 @@ def cases_of(subject: AuditSubject, worlds: Sequence[World]) -> list[Case]:
 
 
 def _takes(case: Case) -> bool:
-    """Whether the subject publishes there at all: what it refuses for everybody tells nothing about anyone."""
+    """Return whether the subject publishes there: a refusal of everybody is no information about a user."""
     try:
         case.start()
     except WeventError:
@@ -115,7 +115,7 @@ def _takes(case: Case) -> bool:
 
 
 def responds(subject: AuditSubject) -> bool:
-    """Whether users randomize their own reports (spec 9), so that everybody registered takes part in every draw."""
+    """Return whether users randomize their own reports (spec 9), so that all registered users take part in every draw."""
     population, least, _ = SEARCHED_LOCAL[0]
     cells = max(least, _most_cells(subject))
     try:

@@ -53,7 +53,7 @@ class Enumeration:
         self.complete = 0  # slots of the longest transcripts that were all computed
 
     def deepen(self, until: float) -> bool:
-        """All transcripts that are one slot longer than those so far; False if time ran out before."""
+        """Compute all transcripts that are one slot longer; return False if time runs out before."""
         depth = self.complete + 1
         if not self._below(self._playing.start(), depth, 0, until):
             return False
@@ -61,7 +61,7 @@ class Enumeration:
         return True
 
     def _below(self, moment: Moment, depth: int, since: int, until: float) -> bool:
-        """Every transcript of `depth` slots that begins so; the streams differ since a slot, 0: not yet."""
+        """Compute every transcript of `depth` slots that begins so; the streams differ since a slot, 0: not yet."""
         if depth < moment.slot or (moment.last is not None and moment.last.outcome[0] == "failed"):
             return True
         for first, second in self._records(moment.slot, since):
@@ -80,7 +80,7 @@ class Enumeration:
         return True
 
     def _records(self, slot: int, since: int) -> Iterator[tuple[Record, Record]]:
-        """Every two records that neighbours may have here; which stream is first is chosen where they first differ."""
+        """Yield every two records that neighbours may have here; the first difference decides which stream is first."""
         if not since or slot - since < self._case.requirement.window:
             for first, second in self._case.differences():
                 if since or sorted(first) > sorted(second):
@@ -89,7 +89,7 @@ class Enumeration:
             yield record, record
 
     def _draws(self, moment: Moment, record: Record) -> Iterator[Chooser]:
-        """Every draw in the box, for call after call as the publisher makes them."""
+        """Yield every draw in the box, for call after call as the publisher makes them."""
         counts = self._case.counts(self._others, record)
         state = moment.first.likeliest
         seen: set[object] = set()
@@ -109,7 +109,7 @@ def _scripts(state: Stepping, counts: IntArray, script: Script) -> Iterator[tupl
 
 
 def _box(run: SlotRun, number: int) -> Iterator[IntArray]:
-    """The draws of a call that are tried: all reports, one sample (the law sums over all), Laplace noise within the box."""
+    """Yield the draws of a call that are tried: all reports, one sample (the law sums over all), Laplace noise in the box."""
     call = run.calls[number]
     if isinstance(call, ResponseCall):
         yield from (reports for reports, _ in call.options())

@@ -77,7 +77,7 @@ def audit_exactly(
 
 @dataclass
 class _Log:
-    """What was found, by audit and requirement."""
+    """Findings by audit and requirement."""
 
     subject: AuditSubject
     until_broken: bool
@@ -85,21 +85,21 @@ class _Log:
 
     @property
     def ends(self) -> bool:
-        """Whether enough was found."""
+        """True if enough was found."""
         return self.until_broken and any(finding.broken for finding in self.findings.values())
 
     @property
     def is_unclear(self) -> bool:
-        """Whether something could not be computed that tables may show; what draws elsewhere has none."""
+        """True if something could not be computed that tables may show; other randomness has no table."""
         return any(finding.unclear == "cannot say" for finding in self.findings.values())
 
     def is_done(self, audit: str, case: Case) -> bool:
-        """Whether this promise was found broken already, or cannot be followed."""
+        """Return whether this guarantee was found broken, or cannot be followed."""
         finding = self.findings.get((audit, case.requirement))
         return finding is not None and finding.verdict != "nothing found"
 
     def add(self, audit: str, case: Case, found: _Found, trials: int, seconds: float) -> None:
-        """Take note of the largest ratio of a case; that of its requirement is kept."""
+        """Keep the largest ratio of a requirement."""
         key, shown = (audit, case.requirement), float(found.ratio)
         made = Finding(
             audit,
@@ -129,7 +129,7 @@ class _Log:
 
 @dataclass(frozen=True)
 class _Found:
-    """What an attempt came to."""
+    """Result of an attempt."""
 
     ratio: Decimal
     words: str
@@ -138,7 +138,7 @@ class _Found:
 
 
 def _enumerate(log: _Log, cases: list[Case], until: float) -> None:
-    """Tiny cases, all of them one slot deeper in each round."""
+    """Enumerate tiny cases, all of them one slot deeper in each round."""
     audit = "exact: enumerated"
     running = [(case, Enumeration(case, _others(case))) for case in cases]
     for depth in range(1, SLOTS + 1):
@@ -160,7 +160,7 @@ def _enumerate(log: _Log, cases: list[Case], until: float) -> None:
 
 
 def _search(log: _Log, cases: list[Case], until: float, seed: int, rounds: int) -> None:
-    """Trials of each case in turns, until time is up."""
+    """Try each case in turns, until time is up."""
     audit = "exact: searched"
     running = [(case, Search(case, seed)) for case in cases]
     for done in count() if running else ():
@@ -184,7 +184,7 @@ def _search(log: _Log, cases: list[Case], until: float, seed: int, rounds: int) 
 
 
 def _tabulate(log: _Log, cases: list[Case], seconds: float) -> None:
-    """The whole law of one slot, where it could not be solved for."""
+    """Tabulate one slot where it could not be solved for."""
     audit = "exact: tabulated"
     for case in cases:
         best: list[tuple[Decimal, tuple[str, ...], int]] = []
@@ -201,7 +201,7 @@ def _tabulate(log: _Log, cases: list[Case], seconds: float) -> None:
 
 
 def _timed(attempt: Callable[[], None]) -> tuple[Unclear | None, str, float]:
-    """What kept the audit from computing, if anything, and how long it took."""
+    """Run an attempt; return the obstacle, if any, and the duration."""
     began = time.monotonic()
     unclear: Unclear | None = None
     obstacle = ""
@@ -215,7 +215,6 @@ def _timed(attempt: Callable[[], None]) -> tuple[Unclear | None, str, float]:
 
 
 def _others(case: Case) -> IntArray:
-    """Who else is there in a tiny case: nobody, so that a draw of one unit up or down reaches every ratio."""
     return np.zeros((len(case.population.classes), case.cells), dtype=np.int64)
 
 

@@ -38,7 +38,7 @@ class LaplaceCall:
     size: int
 
     def default(self) -> IntArray:
-        """No noise."""
+        """Return the draw without noise."""
         return np.zeros(self.size, dtype=np.int64)
 
     def fits(self, draw: IntArray) -> bool:
@@ -46,11 +46,11 @@ class LaplaceCall:
         return draw.shape == (self.size,)
 
     def probability(self, draw: IntArray) -> Decimal:
-        """P(z), the product over entries."""
+        """Return P(z), the product over entries."""
         return laplace_probability(self.scale, len(draw), sum(map(abs, draw.tolist())))
 
     def natural(self, generator: np.random.Generator) -> IntArray:
-        """A draw of about this law, to choose what is looked at."""
+        """Draw about this law, to choose what is looked at."""
         drawn = generator.laplace(0.0, min(self.scale, 2.0**40), self.size)
         noise: IntArray = np.rint(drawn).astype(np.int64)
         return noise
@@ -58,7 +58,7 @@ class LaplaceCall:
 
 @lru_cache(maxsize=65536)
 def laplace_probability(scale: float, size: int, total: int) -> Decimal:
-    """The probability of a vector of `size` draws whose absolute values sum to `total`."""
+    """Return the probability of a vector of `size` draws whose absolute values sum to `total`."""
     with localcontext(EXACT):
         exponent = _ONE / Decimal(scale)  # a float is a decimal, exactly
         q = (-exponent).exp()
@@ -67,7 +67,7 @@ def laplace_probability(scale: float, size: int, total: int) -> Decimal:
 
 @lru_cache(maxsize=65536)
 def laplace_between(scale: float, low: int | None, high: int | None) -> Decimal:
-    """The probability of one draw from `low` to `high`, both included; None: without end."""
+    """Return the probability of a draw from `low` to `high`, both included; None: without end."""
     if low is not None and high is not None and low > 0:
         low, high = -high, -low  # the law is even: what is added is never a small rest of 1
     with localcontext(EXACT):
@@ -75,7 +75,7 @@ def laplace_between(scale: float, low: int | None, high: int | None) -> Decimal:
         q = (-exponent).exp()
 
         def up_to(end: int) -> Decimal:
-            """P(z ≤ end) for an end below 0."""
+            """Return P(z ≤ end) for an end below 0."""
             return (exponent * end).exp() / (_ONE + q)
 
         if low is not None and high is not None and high < 0:
@@ -92,7 +92,7 @@ def laplace_between(scale: float, low: int | None, high: int | None) -> Decimal:
 def _independent(
     laws: Sequence[Sequence[tuple[Any, Decimal]]], shape: tuple[int, ...]
 ) -> Iterator[tuple[IntArray, Decimal]]:
-    """Every combination of independent draws as one array of this shape, and its probability."""
+    """Yield every combination of independent draws as an array of this shape, and its probability."""
     for choice in product(*laws):
         with localcontext(EXACT):
             probability = prod((chance for _, chance in choice), start=_ONE)
@@ -108,7 +108,7 @@ class BinomialCall:
     certain: tuple[bool, ...]
 
     def default(self) -> IntArray:
-        """Everyone is kept."""
+        """Return the draw without noise."""
         return self.counts.copy()
 
     def fits(self, draw: IntArray) -> bool:
@@ -116,7 +116,7 @@ class BinomialCall:
         return draw.shape == self.counts.shape
 
     def options(self) -> Iterator[tuple[IntArray, Decimal]]:
-        """Every matrix of kept records that is possible, and its probability.
+        """Yield every possible draw and its probability.
 
         Raises:
             TooManyDraws: if there are more than the audit enumerates.
@@ -131,7 +131,7 @@ class BinomialCall:
         return _independent(laws, self.counts.shape)
 
     def natural(self, generator: np.random.Generator) -> IntArray:
-        """A draw of about this law."""
+        """Draw about this law, to choose what is looked at."""
         chances = [
             1.0 if sure else fraction / 2.0**64 for fraction, sure in zip(self.fractions, self.certain, strict=True)
         ]
@@ -140,7 +140,7 @@ class BinomialCall:
 
 @lru_cache(maxsize=4096)
 def binomial_law(count: int, fraction: int) -> list[tuple[int, Decimal]]:
-    """Each possible number of `count` records kept with probability fraction/2^64, and its probability."""
+    """Return each possible number of `count` records kept with probability fraction/2^64, and its probability."""
     with localcontext(EXACT):
         kept = Decimal(fraction) / Decimal(2**64)
         law = [(k, comb(count, k) * kept**k * (_ONE - kept) ** (count - k)) for k in range(1, count + 1) if fraction]
@@ -155,7 +155,7 @@ class ResponseCall:
     truths: tuple[int, ...]
 
     def default(self) -> IntArray:
-        """Everyone says the truth."""
+        """Return the draw without noise."""
         return self.counts.copy()
 
     def fits(self, draw: IntArray) -> bool:
@@ -163,7 +163,7 @@ class ResponseCall:
         return draw.shape == self.counts.shape
 
     def options(self) -> Iterator[tuple[IntArray, Decimal]]:
-        """Every matrix of reports that is possible, and its probability.
+        """Yield every possible draw and its probability.
 
         Raises:
             TooManyDraws: if there are more than the audit enumerates.
@@ -179,7 +179,7 @@ class ResponseCall:
         return _independent(laws, self.counts.shape)
 
     def natural(self, generator: np.random.Generator) -> IntArray:
-        """A draw of about this law."""
+        """Draw about this law, to choose what is looked at."""
         reports = np.zeros_like(self.counts)
         answers = self.counts.shape[1]
         for group, (row, truth) in enumerate(zip(self.counts.tolist(), self.truths, strict=True)):
@@ -192,7 +192,7 @@ class ResponseCall:
 
 @lru_cache(maxsize=1024)
 def response_law(answers: tuple[int, ...], truth: int) -> dict[tuple[int, ...], Decimal]:
-    """How many users of a class report each answer, given how many hold each: user after user."""
+    """Return how many users of a class report each answer, given how many hold each."""
     with localcontext(EXACT):
         kept = Decimal(truth) / Decimal(2**64)
         other = (_ONE - kept) / (len(answers) - 1)

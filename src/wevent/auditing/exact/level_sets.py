@@ -25,7 +25,7 @@ _STRIDE = 16  # by which what is looked at grows
 def reach_monotone(
     state: Stepping, counts: IntArray, wanted: SlotRun, script: Sequence[IntArray], run: SlotRun, slopes: Slopes
 ) -> tuple[IntArray, SlotRun] | None:
-    """One of the draws with which the numbers are the wanted ones, and the run with it; None if there is none."""
+    """Return one of the draws that give the wanted numbers, and the run with it; None if there is none."""
     draw = run.calls[len(script)].default()
     for number, (place, name) in enumerate(zip(slopes.told, slopes.keys, strict=True)):
         sign = int(slopes.inverse[number, number])
@@ -45,7 +45,7 @@ def reach_monotone(
 
 
 def _first_at_least(rises: Callable[[int], float], aim: float) -> int | None:
-    """The smallest number with which something that rises reaches an aim; None if it never does."""
+    """Return the smallest number with which a rising function reaches an aim; None if it never does."""
     low, high = -1, 1
     while rises(low) >= aim:
         if low <= -_FARTHEST:
@@ -63,7 +63,7 @@ def _first_at_least(rises: Callable[[int], float], aim: float) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """Every draw that shows the same as one of them."""
+    """All draws with the same output as one of them."""
 
     state: Stepping
     counts: IntArray
@@ -73,7 +73,7 @@ class Level:
     reached: SlotRun
 
     def probability(self, scale: float) -> Decimal:
-        """Of all of them together.
+        """Return the probability of all of them together.
 
         Raises:
             NotFollowed: if the publisher is not in the same state after each, so that they are the same for now only.
@@ -86,7 +86,7 @@ class Level:
         return result
 
     def _end(self, place: int, direction: int) -> int | None:
-        """The last one in this direction; None: it never ends."""
+        """Return the last one in this direction; None: it never ends."""
         shown = int(self.draw[place])
         same, other = 0, 1
         while self._shows_same(place, shown + direction * other):

@@ -54,21 +54,21 @@ class Case:
 
     @property
     def requirement(self) -> Requirement:
-        """What the victim was promised."""
+        """The victim's requirement."""
         return self.population.classes[self.victim]
 
     @property
     def most_cells(self) -> int:
-        """k: how many cells a user may be in."""
+        """k: the number of cells that a user may be in."""
         return min(int(self.subject.options.get("max_cells_per_user") or 1), self.cells)
 
     def records(self) -> list[Record]:
-        """Every record that the victim can have in a slot."""
+        """Return every record that the victim can have in a slot."""
         sizes = range(self.most_cells + 1)
         return [frozenset(chosen) for size in sizes for chosen in combinations(range(self.cells), size)]
 
     def differences(self) -> list[tuple[Record, Record]]:
-        """Every two records of a slot that neighbours may have, in both orders (spec 1)."""
+        """Return every two records of a slot that neighbours may have, in both orders (spec 1)."""
         absent: Record = frozenset()
         replaces = self.subject.options.get("neighbours") == "replace"
         records = self.records()
@@ -80,7 +80,7 @@ class Case:
         ]
 
     def counts(self, others: IntArray, record: Record) -> IntArray:
-        """The others and the victim."""
+        """Return the counts of the others and the victim."""
         counts = others.copy()
         for cell in record:
             counts[self.victim, cell] += 1
@@ -99,17 +99,17 @@ class Side:
 
     @property
     def probability(self) -> Decimal:
-        """Of the transcript so far."""
+        """The probability of the transcript so far."""
         with localcontext(EXACT):
             return sum((weight for weight, _ in self.states), start=Decimal(0))
 
     @property
     def likeliest(self) -> Stepping:
-        """The state that it most probably led to."""
+        """The most probable state."""
         return max(self.states, key=lambda held: held[0])[1]
 
     def after(self, law: SlotLaw, counts: IntArray, wanted: SlotRun) -> Side:
-        """After one more slot with this outcome; without any state if it is impossible.
+        """Return the side after one more slot with this outcome; without any state if it is impossible.
 
         Raises:
             TooManyDraws: if there is too much to enumerate.
@@ -128,7 +128,7 @@ class Side:
 
 
 def log_ratio(first: Side, second: Side) -> Decimal:
-    """ln of how much likelier the transcript is on the first side; infinite if the second never shows it."""
+    """Return ln P(first) − ln P(second) of the transcript; infinite if the second never shows it."""
     ours, theirs = first.probability, second.probability
     with localcontext(EXACT):
         if not theirs:
@@ -187,7 +187,7 @@ class Playing:
         return Moment(side, side)
 
     def play(self, moment: Moment, move: PairMove) -> Moment:
-        """One more slot: an outcome drawn on the first stream, and its probability on both.
+        """Play one more slot: draw an outcome on the first stream, and compute its probability on both.
 
         A ratio above the promise is computed a second time, with care: what is called broken rests on no assumption that
         was learnt in another slot.
@@ -208,7 +208,7 @@ class Playing:
         return run
 
     def _after(self, law: SlotLaw, moment: Moment, move: PairMove, run: SlotRun) -> Moment:
-        """Both sides after a slot with this outcome."""
+        """Return both sides after a slot with this outcome."""
         counts = self.case.counts(move.others, move.first)
         try:
             first = moment.first.after(law, counts, run)
@@ -230,13 +230,13 @@ class Playing:
 
     @staticmethod
     def _check_repeats(moment: Moment, counts: IntArray, run: SlotRun) -> None:
-        """Whether an outcome that was not solved for follows from its draws at all, and not by chance once."""
+        """Check that an outcome that was not solved for follows from its draws, and not by chance once."""
         for _ in range(_REPEATS):
             if all(run_slot(state, counts, run.draws).outcome != run.outcome for _, state in moment.first.states):
                 raise UnseenRandomness("an outcome that its own counts and draws do not lead to again")
 
     def _confirmed(self, moment: Moment) -> Moment:
-        """The same from where the streams part, everything learnt anew and every draw checked to be the only one."""
+        """Compute the ratio again from where the streams part, with everything learnt anew and every draw checked."""
         moves: list[tuple[PairMove, SlotRun]] = []
         start = moment
         while start.before is not None and start.first is not start.second and not start.confirmed:
@@ -250,7 +250,7 @@ class Playing:
 
 
 def is_broken(ratio: Decimal, requirement: Requirement) -> bool:
-    """Whether the logarithm of a ratio is more than was promised."""
+    """Return whether the logarithm of a ratio exceeds the guarantee."""
     with localcontext(EXACT):
         return ratio > Decimal(requirement.nano) / NANO + MARGIN
 

@@ -19,12 +19,12 @@ _ATTEMPTS = 4  # of counts and draws with which a slot publishes, or skips, as i
 
 
 def far_draw(scale: float) -> int:
-    """So far from 0 that no count, and hardly a threshold, is beyond it."""
+    """Return a draw beyond every count and nearly every threshold."""
     return math.ceil(min(scale, 2.0**30) * 200) + 1000
 
 
 def far_off(sign: int) -> Chooser:
-    """Draws that are all far above, or far below."""
+    """Return a chooser of draws that are all far above, or far below."""
 
     def choose(number: int, call: Call) -> IntArray:
         return call.default() + (sign * far_draw(call.scale) if isinstance(call, LaplaceCall) else 0)
@@ -53,7 +53,7 @@ class Proposals:
         ]
 
     def lead(self, wants: list[bool], daring: float, until: float = math.inf) -> list[tuple[PairMove, SlotRun]]:
-        """Moves that publish in the slots that are wanted, as far as the mechanism lets them, and what they show."""
+        """Return moves that publish in the wanted slots, as far as the mechanism lets them, and their runs."""
         state = self._case.start()
         widest = self._widest[int(self._generator.integers(len(self._widest)))]
         opposed = widest if self._generator.random() < (0.8 if widest[1] else 0.2) else None
@@ -97,7 +97,7 @@ class Proposals:
     def _level(
         self, published: tuple[float, ...], attempt: int, wanted: bool, free: int, opposed: Records | None
     ) -> IntArray:
-        """How many of the largest class are in each cell: near what was last published, or far from it.
+        """Return how many of the largest class are in each cell: near the last publication, or far from it.
 
         Where records are opposed, the cells of one rise while the others fall: then a victim who moves between them
         changes the distance.
@@ -116,7 +116,7 @@ class Proposals:
         return self._generator.integers(0, most + 1, cells)
 
     def _chooser(self, attempt: int, wanted: bool, bold: bool) -> Chooser:
-        """No noise; boldly small, natural or far noise; in late attempts a far first draw that forces what is wanted."""
+        """Choose no noise, boldly small, natural or far noise, or late a far first draw that forces the decision."""
         forced = attempt >= 2
         if not forced and not bold:
             return as_it_is
@@ -138,17 +138,17 @@ class Proposals:
 
 
 def alike(move: PairMove) -> PairMove:
-    """The same slot with equal streams."""
+    """Return the same slot with equal streams."""
     return PairMove(move.others, move.first, move.first, move.choose)
 
 
 def lonelier(move: PairMove) -> PairMove:
-    """The same with hardly anybody else: fewer samples to enumerate."""
+    """Return the move with hardly anybody else: fewer samples to enumerate."""
     return PairMove(np.minimum(move.others, 1), move.first, move.second, move.choose)
 
 
 def pattern(number: int, slots: int, window: int, generator: np.random.Generator) -> list[bool]:
-    """Which slots publish: all, all after some skips, at random, in turns, every so many."""
+    """Choose which slots publish: all, all after some skips, at random, in turns, every so many."""
     skips = 1 + int(generator.integers(window + 1))
     density = generator.random()
     patterns = (
@@ -163,6 +163,6 @@ def pattern(number: int, slots: int, window: int, generator: np.random.Generator
 
 
 def mutated(wants: list[bool], generator: np.random.Generator) -> list[bool]:
-    """The same with one or two slots changed."""
+    """Return a pattern with one or two slots changed."""
     flipped = set(generator.integers(0, len(wants), 1 + int(generator.integers(2))).tolist())
     return [wanted != (place in flipped) for place, wanted in enumerate(wants)]

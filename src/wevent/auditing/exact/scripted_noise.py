@@ -19,20 +19,20 @@ _MOST_CALLS = 64
 
 
 class NotFollowed(Exception):
-    """The outcome depends on noise in a way that the audit cannot solve; no probability can be said."""
+    """The output depends on noise in a way that the audit cannot solve."""
 
 
 class UnseenRandomness(Exception):
-    """What is published does not follow from counts, past and draws: something random is not drawn from the source."""
+    """The output does not follow from counts, past and draws: other randomness is in it."""
 
 
 def as_it_is(number: int, call: Call) -> IntArray:
-    """The draw that changes nothing: no noise, everyone kept, everyone says the truth."""
+    """Return the draw without noise."""
     return call.default()
 
 
 class ScriptedNoise:
-    """Redeems permits as every source does, says the script's draws, then what is chosen, and keeps every call and draw.
+    """A source of noise that redeems permits, returns scripted and then chosen draws, and keeps every call and draw.
 
     Args:
         script: the first draws.
@@ -49,18 +49,18 @@ class ScriptedNoise:
         self._choose = choose
 
     def laplace(self, permit: NoisePermit, size: int) -> IntArray:
-        """A vector for this permit's scale (spec 6)."""
+        """Return the scripted or chosen vector for this permit's scale (spec 6)."""
         redeem(permit, NoisePermit)
         return self._draw(LaplaceCall(permit.scale, size))
 
     def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
-        """What is kept of the counts with the probabilities that the secure source uses (spec 6)."""
+        """Return kept records, with the probabilities of the secure source (spec 6)."""
         redeem(permit, SamplingPermit)
         fractions = tuple(permit.exact_probabilities().tolist())
         return self._draw(BinomialCall(np.array(counts), fractions, tuple(permit.certain.tolist())))
 
     def respond(self, counts: IntArray, permit: ResponsePermit) -> IntArray:
-        """Reports for answers, with the truth probabilities that the secure source uses (spec 9)."""
+        """Return reports, with the truth probabilities of the secure source (spec 9)."""
         redeem(permit, ResponsePermit)
         return self._draw(ResponseCall(np.array(counts), tuple(permit.truths.tolist())))
 

@@ -44,7 +44,7 @@ class Worst:
 
     @property
     def story(self) -> tuple[str, ...]:
-        """What happened, in words, slot by slot."""
+        """What happened, slot by slot."""
         return () if self.moment is None else self.moment.story
 
     def take(self, moment: Moment) -> None:
@@ -77,7 +77,7 @@ class Search:
         self.found = Worst()
 
     def trial(self) -> None:
-        """One transcript, and the pair of streams within it that differs most."""
+        """Compute one transcript, and the pair of streams within it that differs most."""
         number, window = self.found.trials, self._case.requirement.window
         self.found.trials += 1
         steps = self._follow(self._plan(number))
@@ -89,13 +89,13 @@ class Search:
             self._play(steps, begin)
 
     def late(self, until: float) -> None:
-        """One long transcript: what happens daily, or after some hundred slots, is in no short one."""
+        """Compute one long transcript, for daily and late effects."""
         steps = self._follow([move for move, _ in self._proposals.lead([True] * _LONG, 0.0, until)], until)
         if steps:
             self._play(steps, best_span([step.gain for step in steps], self._case.requirement.window)[0])
 
     def _plan(self, number: int) -> list[PairMove]:
-        """The moves of a trial: the first always publish as often as they can, one has far noise, others are charged much."""
+        """Return the moves of a trial: the first ones always publish, one has far noise, others are charged much."""
         window = self._case.requirement.window
         if number == 0:
             return [move for move, _ in self._proposals.lead([True] * (window + 1), 0.0)]
@@ -118,7 +118,7 @@ class Search:
         return best
 
     def _pattern(self, number: int, plan: int) -> list[bool]:
-        """All patterns of two short windows in turns, then those that look bad, and changes of the worst."""
+        """Return all patterns of two short windows in turns, then promising ones, and changes of the worst."""
         window = self._case.requirement.window
         slots = 2 * window
         tried = (number - 1) * (_PLANS // 2) + plan // 2
@@ -151,7 +151,7 @@ class Search:
         return steps
 
     def _gain(self, moment: Moment, move: PairMove, after: Moment) -> Decimal:
-        """What the victim's other record in this slot alone changes."""
+        """Compute what the victim's other record in this slot alone changes."""
         assert after.last is not None
         other = moment.first.after(self._playing.law, self._case.counts(move.others, move.second), after.last)
         return max(log_ratio(after.first, other), _IMPOSSIBLE)
@@ -171,14 +171,14 @@ class Search:
 
 
 def charged_most(runs: list[SlotRun], victim: int, window: int) -> int:
-    """The most that the victim's class was charged in `window` slots in a row."""
+    """Return the most that the victim's class was charged in `window` slots in a row."""
     charges = [0 if run.costs is None else int(run.costs[victim]) for run in runs]
     sums = [0, *accumulate(charges)]
     return max(sums[end] - sums[max(0, end - window)] for end in range(len(sums)))
 
 
 def best_span(gains: list[Decimal], window: int) -> tuple[int, Decimal]:
-    """Where the `window` slots in a row with the largest sum begin, and the sum."""
+    """Return where the `window` slots in a row with the largest sum begin, and the sum."""
     ends = range(1, len(gains) + 1)
     sums = [(sum(gains[max(0, end - window) : end], start=Decimal(0)), max(0, end - window)) for end in ends]
     largest, begin = max(sums, key=lambda found: found[0])

@@ -31,7 +31,7 @@ _RANK = 1e-8  # less than this part of a slope is rounding
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """How some observables move with the entries of a Laplace draw: enough of them to tell every entry that matters.
+    """The change of some outputs with the entries of a Laplace draw, enough to determine every entry that matters.
 
     Attributes:
         keys: the observables; where the shape is monotone one for every entry of `told`, in its order.
@@ -84,7 +84,7 @@ def _is_alike(one: Stepping, other: Stepping) -> bool:
 
 
 def _probed(size: int, step: int) -> Iterator[IntArray]:
-    """The draws that are looked at: every entry alone, one step up first, near and far; then some together."""
+    """Yield the draws that are looked at: every entry alone, near and far; then some together."""
     far = min(_FAR * step, _FARTHEST)
     few = (step, -7 * step - 3, far, -far)
     for distance in few if size > _MANY else (*few, -step, 1, -1, 7 * step + 3):
@@ -98,7 +98,7 @@ def _probed(size: int, step: int) -> Iterator[IntArray]:
 
 
 def _alone(draws: IntArray, changes: FloatArray, place: int) -> FloatArray:
-    """What changed where this entry alone was moved."""
+    """Return the changes where this entry alone was moved."""
     own: FloatArray = changes[(draws[:, place] != 0) & (np.count_nonzero(draws, axis=1) == 1)]
     return own
 
@@ -111,7 +111,7 @@ def _base(run: SlotRun, shared: list[Key]) -> FloatArray:
 def _linear(
     shared: list[Key], draws: IntArray, changes: FloatArray, base: FloatArray
 ) -> tuple[list[Key], FloatArray] | None:
-    """Numbers that moved in proportion in every probe, one for every entry; None if there are fewer."""
+    """Return numbers that moved in proportion in every probe, one for every entry; None if there are fewer."""
     entries = draws.shape[1]
     first = [
         int(np.flatnonzero((draws[:, place] != 0) & (np.count_nonzero(draws, axis=1) == 1))[0])
@@ -134,7 +134,7 @@ def _linear(
 
 
 def _monotone(shared: list[Key], draws: IntArray, changes: FloatArray, told: list[int]) -> Slopes:
-    """A number for every entry that moves with it alone, and never back."""
+    """Return a number for every entry that moves with it alone, and never back."""
     keys: list[Key] = []
     signs: list[float] = []
     alone = np.count_nonzero(draws, axis=1) == 1
@@ -156,7 +156,7 @@ def _monotone(shared: list[Key], draws: IntArray, changes: FloatArray, told: lis
 
 
 def _scaled(rows: list[Any]) -> Any:
-    """Rows of about the same size, for a rank that is not decided by units."""
+    """Return rows of about the same size, for a rank that does not depend on units."""
     matrix = np.array(rows)
     largest = np.abs(matrix).max(axis=1, keepdims=True)
     return matrix / np.where(largest == 0, 1.0, largest)

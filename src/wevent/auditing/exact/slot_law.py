@@ -46,7 +46,7 @@ class SlotLaw:
         self._solutions_so_far = 0
 
     def branches(self, state: Stepping, counts: IntArray, wanted: SlotRun) -> list[Branch]:
-        """Every way from this state with these counts to the outcome of another run.
+        """Return every way from this state with these counts to the outcome of another run.
 
         Raises:
             TooManyDraws: if the counts are too large to enumerate samples or reports.
@@ -88,7 +88,7 @@ class SlotLaw:
     def _solutions(
         self, state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun
     ) -> Iterator[tuple[IntArray, Decimal, SlotRun]]:
-        """The draw that shows the wanted numbers, its probability, and the run with it; nothing if there is none.
+        """Yield the draw that gives the wanted numbers, its probability, and the run with it.
 
         First by what was learnt in another slot. The same noise may count differently here: if that leads nowhere, learn
         anew, for what no draw gives has probability 0, and that is a verdict.
@@ -124,7 +124,7 @@ class SlotLaw:
 def _reached(
     state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun, slopes: Slopes
 ) -> tuple[IntArray, SlotRun] | None:
-    """A draw with which the numbers are the wanted ones, and the run with it; None if there is none."""
+    """Return a draw that gives the wanted numbers, and the run with it; None if there is none."""
     if any(name not in wanted.observables for name in slopes.keys):
         return None
     reach = _reach if slopes.linear else reach_monotone
@@ -134,7 +134,7 @@ def _reached(
 def _reach(
     state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun, slopes: Slopes
 ) -> tuple[IntArray, SlotRun] | None:
-    """The same for numbers that move in proportion.
+    """Solve for numbers that move in proportion.
 
     Raises:
         NotFollowed: if that is not known: more noise still changes the numbers, and they do not become the wanted ones.
@@ -173,7 +173,7 @@ def _beside(
     draw: IntArray,
     steps: FloatArray,
 ) -> tuple[IntArray, SlotRun] | None:
-    """Where less than half a unit of noise is missing: the next draw, if it shows the wanted numbers; None if it is beyond.
+    """Return the next draw where less than half a unit of noise is missing; None if it does not give the wanted numbers.
 
     Raises:
         NotFollowed: if it is not: numbers move less with the noise here than where that was learnt.
@@ -193,7 +193,7 @@ def _beside(
 def check_only(
     state: Stepping, counts: IntArray, script: list[IntArray], draw: IntArray, told: list[int], reached: SlotRun
 ) -> None:
-    """Whether draws beside a solved one show something else.
+    """Check that draws beside a solved one show something else.
 
     Raises:
         NotFollowed: if not: its probability would not be all there is.

@@ -69,7 +69,7 @@ def run_slot(state: Stepping, counts: IntArray, script: Sequence[IntArray] = (),
 
 
 def _outcome(release: Release, measured: Measurement | None) -> Outcome:
-    """Everything public of a slot (spec 10): the release and the measurement behind it; equal only if equal in every bit."""
+    """Return all public data of a slot (spec 10), equal only if equal in every bit."""
     return (
         release.slot,
         release.outcome,
@@ -87,12 +87,12 @@ def _outcome(release: Release, measured: Measurement | None) -> Outcome:
 
 
 def _failure(error: Exception) -> Outcome:
-    """A slot that fails shows that it fails (spec 1: a run is an output too)."""
+    """Return the outcome of a slot that fails: a failure is an output too (spec 1)."""
     return ("failed", type(error).__name__)
 
 
 def _observables(release: Release, measured: Measurement | None) -> Observables:
-    """The numbers of a slot that noise moves."""
+    """Return the numbers of a slot that noise moves."""
     found: Observables = {}
     if release.dissimilarity is not None:
         found["dissimilarity", 0] = float(release.dissimilarity)
@@ -104,7 +104,7 @@ def _observables(release: Release, measured: Measurement | None) -> Observables:
 
 
 def _describe(release: Release, measured: Measurement | None) -> str:
-    """A slot's outcome in words."""
+    """Return a slot's outcome in words."""
     text = f"{release.outcome}"
     if release.dissimilarity is not None:
         text += f", dissimilarity {release.dissimilarity:g}"

@@ -41,7 +41,7 @@ def _ask(number: int, call: Call) -> IntArray:
 
 @dataclass
 class LawTable:
-    """What a slot shows with some counts.
+    """The outcomes of a slot with some counts.
 
     Attributes:
         shown: outcomes, how likely they are at least, and in words.
@@ -54,7 +54,7 @@ class LawTable:
 
 
 def tabulated(state: Stepping, counts: IntArray, until: float) -> LawTable:
-    """The law of one slot, as far as time and a number of runs allow.
+    """Return the law of one slot, as far as time and a number of runs allow.
 
     Raises:
         UnseenRandomness: if the same draws show something else the second time.
@@ -87,7 +87,7 @@ def tabulated(state: Stepping, counts: IntArray, until: float) -> LawTable:
 
 
 def _possible(call: Call) -> Iterator[tuple[IntArray, Decimal]]:
-    """The draws of a call that are tried, with their probabilities."""
+    """Yield the draws of a call that are tried, with their probabilities."""
     if not isinstance(call, LaplaceCall):
         try:
             yield from ((draw, chance) for draw, chance in call.options() if chance)
@@ -101,7 +101,7 @@ def _possible(call: Call) -> Iterator[tuple[IntArray, Decimal]]:
 
 
 def largest_loss(case: Case, until: float) -> tuple[Decimal, tuple[str, ...], int]:
-    """The largest loss of one slot that tables show: every difference of the victim's record, nobody else there.
+    """Return the largest loss of one slot that tables show, with nobody but the victim.
 
     Returns:
         The loss, where, in words, and how many tables were made.
@@ -125,7 +125,7 @@ def largest_loss(case: Case, until: float) -> tuple[Decimal, tuple[str, ...], in
 
 
 def _loss(here: LawTable, there: LawTable) -> tuple[Decimal, str]:
-    """The event that tells most: all outcomes that are likelier here by some factor or more."""
+    """Return the most informative event: all outcomes that are likelier here by some factor or more."""
     with localcontext(EXACT):
         least = there.rest if there.rest > 0 else Decimal(0)
         ranked = sorted(here.shown, key=lambda seen: here.shown[seen] / (there.shown.get(seen, Decimal(0)) + _REST))
