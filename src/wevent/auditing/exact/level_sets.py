@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.laws import EXACT, laplace_between
 from wevent.auditing.exact.scripted_noise import NotFollowed
 from wevent.auditing.exact.sensitivity import Key, Slopes
-from wevent.auditing.exact.slot_run import SlotRun, run_slot
+from wevent.auditing.exact.slot_run import Prefix, SlotRun
 from wevent.auditing.exact.state_copy import fingerprint
 from wevent.core.arrays import IntArray
 
@@ -22,24 +21,22 @@ _FARTHEST = 2**48  # as far as is looked; what is the same up to there is the sa
 _STRIDE = 16  # by which what is looked at grows
 
 
-def reach_monotone(
-    state: Stepping, counts: IntArray, wanted: SlotRun, script: Sequence[IntArray], run: SlotRun, slopes: Slopes
-) -> tuple[IntArray, SlotRun] | None:
+def reach_monotone(prefix: Prefix, wanted: SlotRun, run: SlotRun, slopes: Slopes) -> tuple[IntArray, SlotRun] | None:
     """Return one of the draws that give the wanted numbers, and the run with it; None if there is none."""
-    draw = run.calls[len(script)].default()
+    draw = run.calls[len(prefix)].default()
     for number, (place, name) in enumerate(zip(slopes.told, slopes.keys, strict=True)):
         sign = int(slopes.inverse[number, number])
 
         def rises(distance: int, place: int = place, name: Key = name, sign: int = sign) -> float:
             moved = draw.copy()
             moved[place] = sign * distance
-            return sign * run_slot(state, counts, [*script, moved]).observables.get(name, math.nan)
+            return sign * prefix.run(moved).observables.get(name, math.nan)
 
         first = _first_at_least(rises, sign * wanted.observables[name])
         if first is None:
             return None
         draw[place] = sign * first
-    reached = run_slot(state, counts, [*script, draw])
+    reached = prefix.run(draw)
     same = all(reached.observables.get(name) == wanted.observables[name] for name in slopes.keys)
     return (draw, reached) if same else None
 
@@ -65,9 +62,7 @@ def _first_at_least(rises: Callable[[int], float], aim: float) -> int | None:
 class Level:
     """All draws with the same output as one of them."""
 
-    state: Stepping
-    counts: IntArray
-    script: Sequence[IntArray]
+    prefix: Prefix
     draw: IntArray
     slopes: Slopes
     reached: SlotRun
@@ -101,7 +96,7 @@ class Level:
     def _shows_same(self, place: int, value: int) -> bool:
         moved = self.draw.copy()
         moved[place] = value
-        return run_slot(self.state, self.counts, [*self.script, moved]).outcome == self.reached.outcome
+        return self.prefix.run(moved).outcome == self.reached.outcome
 
     def _check_corners(self, sides: Sequence[tuple[int | None, int | None]]) -> None:
         mark = fingerprint(self.reached.state)
@@ -110,6 +105,6 @@ class Level:
             for place, ends in zip(self.slopes.told, sides, strict=True):
                 end = ends[corner]
                 moved[place] = (2 * corner - 1) * _FARTHEST if end is None else end
-            run = run_slot(self.state, self.counts, [*self.script, moved])
+            run = self.prefix.run(moved)
             if run.outcome != self.reached.outcome or mark is None or fingerprint(run.state) != mark:
                 raise NotFollowed("different noise that shows the same outcome now, and perhaps another later")

@@ -7,7 +7,7 @@ rounded; then the draws that show what is wanted are a run of whole numbers in e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from wevent.auditing.audit_subject import Stepping
 from wevent.auditing.exact.laws import LaplaceCall
 from wevent.auditing.exact.scripted_noise import NotFollowed
-from wevent.auditing.exact.slot_run import SlotRun, run_slot
+from wevent.auditing.exact.slot_run import Prefix, SlotRun
 from wevent.auditing.exact.state_copy import fingerprint
 from wevent.core.arrays import FloatArray, IntArray
 
@@ -46,18 +46,18 @@ class Slopes:
     linear: bool
 
 
-def learn_slopes(state: Stepping, counts: IntArray, script: Sequence[IntArray], run: SlotRun) -> Slopes:
+def learn_slopes(prefix: Prefix, run: SlotRun) -> Slopes:
     """Move the entries of the next draw, and see what moves with them.
 
     Raises:
         NotFollowed: if an entry decides something, now or later, without being told by any number, or in no shape that is
             known.
     """
-    call = run.calls[len(script)]
+    call = run.calls[len(prefix)]
     assert isinstance(call, LaplaceCall)
     step = max(1, round(min(call.scale, 2.0**40)))
     draws = list(_probed(call.size, step))
-    moved = [run_slot(state, counts, [*script, draw]) for draw in draws]
+    moved = [prefix.run(draw) for draw in draws]
     shared = [name for name in run.observables if all(name in other.observables for other in moved)]
     changes = np.array([[other.observables[name] - run.observables[name] for name in shared] for other in moved])
     matrix = np.array(draws)

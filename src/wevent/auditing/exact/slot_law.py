@@ -19,7 +19,7 @@ from wevent.auditing.exact.laws import EXACT, LaplaceCall, laplace_probability
 from wevent.auditing.exact.level_sets import Level, reach_monotone
 from wevent.auditing.exact.scripted_noise import NotFollowed
 from wevent.auditing.exact.sensitivity import Slopes, learn_slopes
-from wevent.auditing.exact.slot_run import SlotRun, run_slot
+from wevent.auditing.exact.slot_run import Prefix, SlotRun
 from wevent.core.arrays import FloatArray, IntArray
 
 _CORRECTIONS = 4  # of a solved draw, for floats that are rounded on their way out
@@ -52,94 +52,70 @@ class SlotLaw:
             TooManyDraws: if the counts are too large to enumerate samples or reports.
             NotFollowed: if noise cannot be solved for.
         """
-        found: list[Branch] = []
-        self._explore(state, counts, wanted, [], Decimal(1), found)
-        return found
+        return list(self._explore(Prefix(state, counts), wanted, Decimal(1)))
 
     def _explore(
-        self,
-        state: Stepping,
-        counts: IntArray,
-        wanted: SlotRun,
-        script: list[IntArray],
-        probability: Decimal,
-        found: list[Branch],
-        run: SlotRun | None = None,
-    ) -> None:
-        run = run_slot(state, counts, script) if run is None else run
-        if len(script) >= len(run.calls):
+        self, prefix: Prefix, wanted: SlotRun, probability: Decimal, run: SlotRun | None = None
+    ) -> Iterator[Branch]:
+        run = prefix.run() if run is None else run
+        if len(prefix) >= len(run.calls):
             if run.outcome == wanted.outcome:
-                found.append(Branch(probability, run.state))
+                yield Branch(probability, run.state)
             return
-        call = run.calls[len(script)]
+        call = run.calls[len(prefix)]
         if isinstance(call, LaplaceCall):
-            ways = len(found)
-            for draw, chance, after in self._solutions(state, counts, wanted, script, run):
-                longer = [*script, draw]
-                self._explore(state, counts, wanted, longer, EXACT.multiply(probability, chance), found, after)
-                if len(found) > ways:
+            for draw, chance, after in self._solve(prefix, wanted, run, call):
+                found = list(self._explore(prefix.extend(draw), wanted, EXACT.multiply(probability, chance), after))
+                yield from found
+                if found:
                     return
             return
         for draw, chance in call.options():
             if chance:
-                longer = [*script, draw]
-                self._explore(state, counts, wanted, longer, EXACT.multiply(probability, chance), found)
+                yield from self._explore(prefix.extend(draw), wanted, EXACT.multiply(probability, chance))
 
-    def _solutions(
-        self, state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun
+    def _solve(
+        self, prefix: Prefix, wanted: SlotRun, run: SlotRun, call: LaplaceCall
     ) -> Iterator[tuple[IntArray, Decimal, SlotRun]]:
         """Yield the draw that gives the wanted numbers, its probability, and the run with it.
 
-        First by what was learnt in another slot. The same noise may count differently here: if that leads nowhere, learn
-        anew, for what no draw gives has probability 0, and that is a verdict.
+        First by the slopes of another slot. The same noise may count differently here: if they lead nowhere, learn anew,
+        for an outcome without a draw has probability 0, and that is a verdict.
         """
-        call = run.calls[len(script)]
-        assert isinstance(call, LaplaceCall)
-        key = (len(script), len(run.calls), call.size, call.scale, tuple(run.observables))
+        key = (len(prefix), len(run.calls), call.size, call.scale, tuple(run.observables))
         if key in self._learnt and not self._careful:
-            with suppress(NotFollowed):  # by what was learnt elsewhere
-                yield from self._solved(state, counts, wanted, script, run, self._learnt[key])
-        self._learnt[key] = learn_slopes(state, counts, script, run)
-        yield from self._solved(state, counts, wanted, script, run, self._learnt[key])
+            with suppress(NotFollowed):
+                yield from self._solve_with(self._learnt[key], prefix, wanted, run, call)
+        self._learnt[key] = learn_slopes(prefix, run)
+        yield from self._solve_with(self._learnt[key], prefix, wanted, run, call)
 
-    def _solved(
-        self, state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun, slopes: Slopes
+    def _solve_with(
+        self, slopes: Slopes, prefix: Prefix, wanted: SlotRun, run: SlotRun, call: LaplaceCall
     ) -> Iterator[tuple[IntArray, Decimal, SlotRun]]:
-        found = _reached(state, counts, wanted, script, run, slopes)
-        if found is None:
+        if any(name not in wanted.observables for name in slopes.keys):
             return
-        draw, reached = found
-        call = run.calls[len(script)]
-        assert isinstance(call, LaplaceCall)
+        reach = _reach if slopes.linear else reach_monotone
+        solved = reach(prefix, wanted, run, slopes)
+        if solved is None:
+            return
+        draw, reached = solved
         if not slopes.linear:
-            yield draw, Level(state, counts, script, draw, slopes, reached).probability(call.scale), reached
+            yield draw, Level(prefix, draw, slopes, reached).probability(call.scale), reached
             return
         if self._careful or self._solutions_so_far % _CHECKED == 0:
-            check_only(state, counts, script, draw, slopes.told, reached)
+            _check_only(prefix, draw, slopes.told, reached)
         self._solutions_so_far += 1
         total = int(np.abs(draw[slopes.told]).sum())
         yield draw, laplace_probability(call.scale, len(slopes.told), total), reached
 
 
-def _reached(
-    state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun, slopes: Slopes
-) -> tuple[IntArray, SlotRun] | None:
-    """Return a draw that gives the wanted numbers, and the run with it; None if there is none."""
-    if any(name not in wanted.observables for name in slopes.keys):
-        return None
-    reach = _reach if slopes.linear else reach_monotone
-    return reach(state, counts, wanted, script, run, slopes)
-
-
-def _reach(
-    state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun, slopes: Slopes
-) -> tuple[IntArray, SlotRun] | None:
-    """Solve for numbers that move in proportion.
+def _reach(prefix: Prefix, wanted: SlotRun, run: SlotRun, slopes: Slopes) -> tuple[IntArray, SlotRun] | None:
+    """Return the draw that gives the wanted numbers, which move in proportion, and the run with it; None without one.
 
     Raises:
         NotFollowed: if that is not known: more noise still changes the numbers, and they do not become the wanted ones.
     """
-    draw, reached = run.calls[len(script)].default(), run
+    draw, reached = run.calls[len(prefix)].default(), run
     missing: list[float] = []
     for _ in range(_CORRECTIONS + 1):
         before = missing
@@ -153,10 +129,10 @@ def _reach(
             return None
         whole = np.rint(steps).astype(np.int64)
         if not whole.any():
-            return _beside(state, counts, wanted, script, slopes, draw, steps)
+            return _beside(prefix, wanted, slopes, draw, steps)
         draw = draw.copy()
         draw[slopes.told] += whole
-        reached = run_slot(state, counts, [*script, draw])
+        reached = prefix.run(draw)
     raise NotFollowed("noise that moves what is shown unevenly")
 
 
@@ -165,23 +141,17 @@ def _missing(wanted: SlotRun, reached: SlotRun, slopes: Slopes) -> list[float]:
 
 
 def _beside(
-    state: Stepping,
-    counts: IntArray,
-    wanted: SlotRun,
-    script: list[IntArray],
-    slopes: Slopes,
-    draw: IntArray,
-    steps: FloatArray,
+    prefix: Prefix, wanted: SlotRun, slopes: Slopes, draw: IntArray, steps: FloatArray
 ) -> tuple[IntArray, SlotRun] | None:
-    """Return the next draw where less than half a unit of noise is missing; None if it does not give the wanted numbers.
+    """Return the next draw where less than half a unit is missing; None if the wanted numbers lie between two draws.
 
     Raises:
-        NotFollowed: if it is not: numbers move less with the noise here than where that was learnt.
+        NotFollowed: if they lie beyond: numbers move less with the noise here than where that was learnt.
     """
     place = int(np.abs(steps).argmax())
     next_draw = draw.copy()
     next_draw[slopes.told[place]] += 1 if steps[place] > 0 else -1
-    reached = run_slot(state, counts, [*script, next_draw])
+    reached = prefix.run(next_draw)
     missing = _missing(wanted, reached, slopes)
     if not any(missing):
         return next_draw, reached
@@ -190,9 +160,7 @@ def _beside(
     return None
 
 
-def check_only(
-    state: Stepping, counts: IntArray, script: list[IntArray], draw: IntArray, told: list[int], reached: SlotRun
-) -> None:
+def _check_only(prefix: Prefix, draw: IntArray, told: list[int], reached: SlotRun) -> None:
     """Check that draws beside a solved one show something else.
 
     Raises:
@@ -202,5 +170,5 @@ def check_only(
         for step in (-1, 1):
             beside = draw.copy()
             beside[place] += step
-            if run_slot(state, counts, [*script, beside]).outcome == reached.outcome:
+            if prefix.run(beside).outcome == reached.outcome:
                 raise NotFollowed("different noise that shows the same outcome")

@@ -68,6 +68,26 @@ def run_slot(state: Stepping, counts: IntArray, script: Sequence[IntArray] = (),
     return SlotRun(seen, numbers, noise.calls, noise.draws, forked, _describe(release, measured), costs)
 
 
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """The beginning of a slot: state before it, counts, and its first draws."""
+
+    state: Stepping
+    counts: IntArray
+    draws: tuple[IntArray, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.draws)
+
+    def extend(self, draw: IntArray) -> Prefix:
+        """Return the prefix with one more draw."""
+        return Prefix(self.state, self.counts, (*self.draws, draw))
+
+    def run(self, *draws: IntArray) -> SlotRun:
+        """Run the slot with more draws; those after them are without noise."""
+        return run_slot(self.state, self.counts, (*self.draws, *draws))
+
+
 def _outcome(release: Release, measured: Measurement | None) -> Outcome:
     """Return all public data of a slot (spec 10), equal only if equal in every bit."""
     return (
