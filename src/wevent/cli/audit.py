@@ -14,13 +14,10 @@ from rich.console import Console
 
 from wevent.auditing.mechanism_audit import AUDITS, audit_mechanism
 from wevent.cli.answers import AuditAnswer, ShownAnswer, as_json
+from wevent.cli.console import new_table, print_table, progress_bar, remarks
 from wevent.cli.flags import option_flags
-from wevent.cli.parameter_types import MECHANISM, Word
+from wevent.cli.parameter_types import MECHANISM, Word, parse_list
 from wevent.cli.pictures import PICTURE, draw
-from wevent.cli.printing import new_table, print_table
-from wevent.cli.progress import progress_bar
-from wevent.cli.screen import remarks
-from wevent.cli.words import parse_list
 from wevent.core.options import option_kinds
 from wevent.errors import ReaderGone
 

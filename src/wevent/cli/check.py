@@ -10,9 +10,9 @@ import click
 import msgspec
 
 from wevent.cli.answers import CheckAnswer, as_json
+from wevent.cli.console import new_table, print_table
 from wevent.cli.flags import GroupedCommand, chosen_settings, run_flags, setting_flags, take_run_options
-from wevent.cli.plain_signs import without_controls
-from wevent.cli.printing import new_table, print_table
+from wevent.cli.standard_output import without_controls
 from wevent.core.options import option_values
 from wevent.core.requirements import Levels, Requirement
 from wevent.experiments.datasets.synthetic import Daily

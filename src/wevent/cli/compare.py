@@ -12,15 +12,21 @@ from rich.console import Console
 from rich.table import Table
 
 from wevent.cli.answers import CompareAnswer, ComparedRow, as_json
+from wevent.cli.console import new_table, print_table, progress_bar, remarks
 from wevent.cli.flags import INPUT_KEYS, GroupedCommand, input_flags
-from wevent.cli.parameter_types import ASSIGNMENT, STREAM, Word
+from wevent.cli.parameter_types import ASSIGNMENT, STREAM, Word, parse_epsilons, parse_windows
 from wevent.cli.pictures import PICTURE, TABLE, draw
-from wevent.cli.printing import new_table, print_table
-from wevent.cli.progress import progress_bar
-from wevent.cli.screen import remarks
-from wevent.cli.setup import EVENTS, known_setup, registered
-from wevent.cli.simulation import DATA, VARIANT, runs_wanted, say_left_out, seconds, simulation_options
-from wevent.cli.words import parse_epsilons, parse_windows
+from wevent.cli.simulation import (
+    DATA,
+    EVENTS,
+    VARIANT,
+    known_setup,
+    registered,
+    runs_wanted,
+    say_left_out,
+    seconds,
+    simulation_options,
+)
 from wevent.experiments import Assigner, Comparison, StreamRequest, compare
 from wevent.experiments.comparison import SlotColumns
 from wevent.experiments.datasets import as_stream

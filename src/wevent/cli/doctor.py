@@ -13,9 +13,9 @@ from pathlib import Path
 import click
 
 from wevent.cli.answers import CheckOfMachine, DoctorAnswer, as_json
+from wevent.cli.console import print_entries
 from wevent.cli.flags import chosen_journal
 from wevent.cli.parameter_types import JOURNAL
-from wevent.cli.printing import print_entries
 from wevent.errors import WeventError
 from wevent.journal import JournalAddress, PostgresAddress, examine_database
 

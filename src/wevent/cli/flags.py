@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from wevent.cli.loudness import is_quiet
 from wevent.cli.parameter_types import FILE, JOURNAL, MECHANISM, Word
+from wevent.cli.standard_output import is_quiet
 from wevent.core.options import Kind, kinds, option_kinds
 from wevent.errors import InvalidSettings
 from wevent.journal.address import JournalAddress, PostgresAddress

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,10 +15,8 @@ from click.shell_completion import CompletionItem
 from wevent import __version__
 from wevent.cli.commands import SuggestingGroup
 from wevent.cli.interrupts import INTERRUPTED, interrupted_at_once
-from wevent.cli.loudness import say_how_loud
-from wevent.cli.mistakes import check_text, of_the_system
-from wevent.cli.standard_output import guarded
-from wevent.errors import StorageFailed, WeventError
+from wevent.cli.standard_output import guarded, say_how_loud
+from wevent.errors import InvalidOption, StorageFailed, WeventError, may_pass
 
 TEMPORARY = 75
 """Exit code of a fault that may pass without a person (EX_TEMPFAIL)."""
@@ -78,6 +79,62 @@ class _LazyGroup(SuggestingGroup):
                 formatter.write_dl(list(commands.items()))
 
 
+_SHOWN = 60  # characters of a path
+_CIRCUMSTANCES = {
+    errno.ENAMETOOLONG: "Use a shorter name.",
+    errno.ELOOP: "Remove the link that leads to itself.",
+    errno.ENOTDIR: "Check the path: a part of it is a file.",
+    errno.EACCES: "Check the permissions.",
+    errno.EPERM: "Check the permissions.",
+    errno.EROFS: "Choose a place that can be written.",
+    errno.ENOSPC: "Make room and run the same command again.",
+    errno.EDQUOT: "Make room and run the same command again.",
+    errno.EIO: "Check the disk.",
+    errno.EMFILE: "Raise the limit of open files.",
+    errno.ENFILE: "Close other programs.",
+}
+"""Errors of a file that no mistake in the program causes, and what to do; any other is one, and gets a traceback."""
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Refuse arguments, and a working folder, that are not UTF-8: they could be stored nowhere.
+
+    Raises:
+        InvalidOption: saying which one.
+    """
+    texts = {f"argument {number}": argument for number, argument in enumerate(arguments, 1)}
+    with suppress(OSError):  # it was removed
+        texts["the path of the working folder"] = os.getcwd()
+    for name, text in texts.items():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidOption(
+                f"Not UTF-8: {name}.",
+                "Write it in UTF-8, and rename the file; nothing was read or written.",
+                option=name,
+            ) from None
+
+
+def _system_error(error: OSError) -> WeventError:
+    """Return the error of the operating system for a file, or for a missing working folder, in one sentence.
+
+    Raises:
+        OSError: the error itself, if it is not of a file or may come of a mistake in the program.
+    """
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        fix = "Change to an existing folder and run the same command again."
+        return StorageFailed("The working folder was removed.", fix, path=".")
+    if error.filename is None or error.errno not in _CIRCUMSTANCES:
+        raise error
+    path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes | os.PathLike) else str(error.filename)
+    shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}…"
+    problem = f"Cannot use {shown!r}: {(error.strerror or 'unknown error').lower()}."
+    return StorageFailed(problem, _CIRCUMSTANCES[error.errno], path=path, passing=may_pass(error))
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="wevent")
 def cli() -> None:
@@ -105,7 +162,7 @@ def run(arguments: Sequence[str] | None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """The exit code of a command: what click would end the process with, but never 1, which means a finding."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    check_text(given)
+    _check_text(given)
     try:
         code = cli.main(args=given, prog_name="wevent", standalone_mode=False)
         return int(code or 0)
@@ -115,7 +172,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         error.show()
         return 2
     except OSError as error:
-        raise of_the_system(error) from None
+        raise _system_error(error) from None
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return INTERRUPTED

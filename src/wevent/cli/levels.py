@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from wevent.cli.answers import LevelAnswer, LevelsAnswer, as_json
+from wevent.cli.console import new_table, print_table
 from wevent.cli.flags import chosen_settings
 from wevent.cli.parameter_types import JOURNAL
-from wevent.cli.printing import new_table, print_table
 from wevent.errors import InvalidOption
 from wevent.journal import JournalAddress, open_journal
 from wevent.publishing.views import configured_levels, read_levels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from wevent.cli.answers import MechanismsAnswer, as_json
-from wevent.cli.printing import print_entries
+from wevent.cli.console import print_entries
 from wevent.publisher.catalogue import SIMULATED_ONLY, mechanisms
 
 

@@ -10,15 +10,19 @@ import msgspec
 from rich.table import Table
 
 from wevent.cli.answers import PlanAnswer, as_json
+from wevent.cli.console import new_table, print_table, progress_bar, remarks
 from wevent.cli.flags import GroupedCommand, input_flags
-from wevent.cli.parameter_types import STREAM
+from wevent.cli.parameter_types import STREAM, parse_class, population_of
 from wevent.cli.pictures import PICTURE, draw
-from wevent.cli.printing import new_table, print_table
-from wevent.cli.progress import progress_bar
-from wevent.cli.screen import remarks
-from wevent.cli.setup import EVENTS, Setup, known_setup, population_asked
-from wevent.cli.simulation import runs_wanted, say_left_out, simulation_options
-from wevent.cli.words import parse_class, population_of
+from wevent.cli.simulation import (
+    EVENTS,
+    Setup,
+    known_setup,
+    population_asked,
+    runs_wanted,
+    say_left_out,
+    simulation_options,
+)
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidOption
 from wevent.experiments import Forecast, StreamRequest, plan

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from wevent.cli.answers import PlotAnswer, as_json
+from wevent.cli.console import remarks
 from wevent.cli.flags import CONFIG, chosen_journal
 from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.pictures import PAGE, PICTURE, require
-from wevent.cli.screen import remarks
 from wevent.counting.labels import split_labels
 from wevent.journal import JournalAddress
 from wevent.outputs import refuse_same_file

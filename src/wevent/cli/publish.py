@@ -10,13 +10,10 @@ import msgspec
 from rich.console import Console
 
 from wevent.cli.answers import PrivateTotals, PublishAnswer, RegistryDifference, as_json
+from wevent.cli.console import Show, progress_bar, remarks, report_private, report_run, say
 from wevent.cli.flags import GroupedCommand, chosen_settings, run_flags, setting_flags, take_run_options
-from wevent.cli.loudness import log_to_standard_error
 from wevent.cli.parameter_types import FILE, Word
-from wevent.cli.progress import Show, progress_bar
-from wevent.cli.run_reports import report_private, report_run, say
-from wevent.cli.screen import remarks
-from wevent.cli.standard_output import report
+from wevent.cli.standard_output import log_to_standard_error, report
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import PUBLISHING
 from wevent.publishing.event_stores import open_input

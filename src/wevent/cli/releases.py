@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.console import remarks
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.parameter_types import FILE, Word
-from wevent.cli.screen import remarks
 from wevent.counting.labels import split_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, JournalAddress, open_journal

@@ -9,12 +9,10 @@ from typing import Any
 import click
 
 from wevent.cli.answers import ClaimAnswer, ReproduceAnswer, as_json
-from wevent.cli.parameter_types import MECHANISMS
+from wevent.cli.console import progress_bar, remarks
+from wevent.cli.parameter_types import MECHANISMS, parse_list
 from wevent.cli.pictures import require
-from wevent.cli.progress import progress_bar
-from wevent.cli.screen import remarks
 from wevent.cli.simulation import DATA, SEED, VARIANT
-from wevent.cli.words import parse_list
 from wevent.errors import InvalidOption
 from wevent.experiments.mechanism_specs import select
 from wevent.experiments.reproduce.campaign import FIGURES, QUICK, SETTINGS, STREAMS, Campaign

@@ -10,11 +10,10 @@ from typing import Any
 
 import click
 
+from wevent.cli.console import remarks, report_private, report_run, say
 from wevent.cli.flags import GroupedCommand, chosen_config, run_flags, service_flag, setting_flags, take_run_options
-from wevent.cli.loudness import is_quiet, log_to_standard_error
 from wevent.cli.parameter_types import Word
-from wevent.cli.run_reports import report_private, report_run, say
-from wevent.cli.screen import remarks
+from wevent.cli.standard_output import is_quiet, log_to_standard_error
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import load_settings
 from wevent.publishing.session import RunCallbacks

@@ -1,20 +1,30 @@
-"""What the commands that simulate have in common: their options, and what they say about mechanisms left out."""
+"""Options and streams of the commands that simulate."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
+import numpy as np
 from rich.console import Console
 
-from wevent.cli.flags import option_flags
-from wevent.cli.parameter_types import CANDIDATES, MECHANISMS, Word
-from wevent.cli.words import parse_list
+from wevent.cli.flags import INPUT_KEYS, chosen_config, option_flags
+from wevent.cli.parameter_types import CANDIDATES, MECHANISMS, Word, parse_list
 from wevent.core.options import option_kinds
-from wevent.settings.values import SECOND_US, parse_length
+from wevent.core.requirements import Population, Requirement
+from wevent.errors import InvalidOption
+from wevent.experiments.datasets.event_file import configured_stream
+from wevent.experiments.datasets.recorded import Recorded
+from wevent.experiments.requirement_sampling import Registered
+from wevent.publishing.configuration import load_settings, read_config
+from wevent.publishing.importing import read_wanted
+from wevent.settings import Settings
+from wevent.settings.values import SECOND_US, calendar_slots, parse_length
+from wevent.streams.clock import SlotClock
+from wevent.streams.requirements_file import Requirements
 
 Command = Callable[..., Any]
 
@@ -88,3 +98,88 @@ def say_left_out(console: Console, left_out: Mapping[str, str]) -> None:
     for reason in dict.fromkeys(left_out.values()):
         names = ", ".join(name for name, own in left_out.items() if own == reason)
         console.print(f"Left out: {names}. {reason}", markup=False, highlight=False, soft_wrap=True)
+
+
+EVENTS = "events"
+"""The stream that a configuration declares."""
+_ASSUMED = {"cells": 10, "slot": "1h"}
+
+
+class Setup(NamedTuple):
+    """What is known of the stream.
+
+    Attributes:
+        settings: with what nobody said assumed.
+        said: the keys that somebody gave a value.
+        config: the file that some of them are from.
+    """
+
+    settings: Settings
+    said: frozenset[str]
+    config: Path | None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a publisher that the configuration says, the mechanism aside."""
+        names = [name for name in option_kinds() if name not in ("mechanism", "special_days") and name in self.said]
+        found = {name: getattr(self.settings, name) for name in names}
+        settings, start = self.settings, self.settings.start_us
+        if settings.days and start is not None:  # an automatic start is not known yet: all days are then alike
+            clock = SlotClock(start, settings.slot_us)
+            found["special_days"] = calendar_slots(settings.days, clock.slot_of, settings.timezone_us)
+        return found
+
+    def asked(self) -> Requirements | None:
+        """Who asks for what, None without a requirements file."""
+        return read_wanted(self.settings)
+
+    def stream(self, asked: Requirements | None) -> Recorded:
+        """The events, of who is registered.
+
+        Raises:
+            InvalidOption: if nothing names them, or cells are not declared.
+        """
+        for key, how in (("inputs", "--stream file:PATH"), ("cells", "--cells")):
+            if key not in self.said:
+                raise InvalidOption(
+                    f"The stream has no {key}.", f"Use {how}, or set {key} in a configuration.", option=key
+                )
+        return configured_stream(self.settings, asked)
+
+
+def known_setup(given: Mapping[str, Any], name: str | None) -> Setup | None:
+    """What the configuration and the input options say; None if there is neither.
+
+    ./wevent.toml is looked for unless a stream is named.
+
+    Args:
+        given: what stands on the command line.
+        name: of the stream, None if it is not named.
+    """
+    said = {key: given[key] for key in INPUT_KEYS if given.get(key) is not None}
+    config = chosen_config(given["config"], {}) if name in (None, EVENTS) else given["config"]
+    if config is None and not said and name != EVENTS:
+        return None
+    values = {} if config is None else read_config(config)
+    if name is not None and name.startswith("file:"):
+        said["inputs"] = (name.removeprefix("file:"),)
+    known = {**values, **said}
+    assumed = {key: value for key, value in _ASSUMED.items() if key not in known}
+    if "slot_column" in known:
+        assumed.pop("slot", None)
+    if "start" not in known and "slot_column" not in known:
+        assumed["start"] = "auto"  # a simulation may read its clock from the events
+    settings = load_settings(config, {"inputs": ("-",) if "inputs" not in known else None, **assumed, **said})
+    return Setup(settings, frozenset(known), config)
+
+
+def population_asked(asked: Requirements) -> Population:
+    """How many ask for what."""
+    return Population({Requirement.from_nano(*key): size for key, size in asked.keys.sizes().items()})
+
+
+def registered(asked: Requirements) -> Registered:
+    """Everybody with what they ask for."""
+    return Registered(
+        tuple(Requirement.from_nano(*key) for key in asked.keys.distinct), asked.keys.codes.astype(np.int64)
+    )

@@ -1,19 +1,113 @@
-"""Standard output of the commands: one that is full or closed is one sentence, a reader that has gone is none."""
+"""Standard streams: `--quiet` and `--verbose`, any encoding, and an output that is full or closed."""
 
 from __future__ import annotations
 
 import codecs
 import io
+import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TextIO
 
 import click
 
-from wevent.cli.loudness import is_quiet
-from wevent.cli.plain_signs import PLAIN_ASCII, PLAINLY
 from wevent.errors import ReaderGone, StorageFailed, may_pass
+
+_QUIET, _VERBOSE = "wevent.quiet", "wevent.verbose"
+_LEVELS = {0: "warning", 1: "info", 2: "debug"}
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def say_how_loud(command: click.Command) -> click.Command:
+    """Give a command, and all commands in it, the two options; once."""
+    known = {name for parameter in command.params for name in parameter.opts}
+    if "--quiet" not in known:
+        command.params += [
+            click.Option(
+                ["-q", "--quiet"],
+                is_flag=True,
+                expose_value=False,
+                callback=_note,
+                help="Say only what was asked for, warnings and errors: no progress, no remarks.",
+            ),
+            click.Option(
+                ["-v", "--verbose"],
+                count=True,
+                expose_value=False,
+                callback=_note,
+                help="Log more to standard error; -vv even more.",
+            ),
+        ]
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            say_how_loud(one)
+    return command
+
+
+def is_quiet() -> bool:
+    """Whether the command that runs was told to be quiet."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_QUIET))
+
+
+def log_to_standard_error(level: str | None = None) -> None:
+    """Log from here on, as much as the command was told.
+
+    Args:
+        level: said by name (`--log`), which wins over `--verbose`; None: not said.
+    """
+    context = click.get_current_context(silent=True)
+    told = 0 if context is None else int(context.meta.get(_VERBOSE, 0))
+    logging.basicConfig(level=(level or _LEVELS[min(told, 2)]).upper(), format=_FORMAT, force=True)
+
+
+def _note(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if not value:
+        return
+    context.meta[_QUIET if parameter.name == "quiet" else _VERBOSE] = value
+    if _QUIET in context.meta and _VERBOSE in context.meta:
+        raise click.UsageError("--quiet and --verbose exclude each other. Remove one.", context)
+    if _VERBOSE in context.meta:
+        log_to_standard_error()
+
+
+PLAINLY = "wevent.plainly"
+"""How text is written in an encoding that lacks some of its signs: an error handler of codecs."""
+
+PLAIN_ASCII = "plain-ascii"
+"""What a console of ASCII calls its encoding."""
+
+_PLAIN: Mapping[str, str] = {
+    "█": "#", "░": ".", "─": "-", "━": "-", "…": "...", "ε": "eps", "±": "+-", "×": "x", "·": "*", "√": "sqrt",
+    "²": "^2", "≤": "<=", "≥": ">=", "→": "->", "–": "-", "—": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "µ": "u",
+}  # fmt: skip
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(sign) or ascii(sign)[1:-1] for sign in signs), error.end
+
+
+codecs.register_error(PLAINLY, _plainly)
+
+
+def as_shown(text: str, encoding: str) -> str:
+    """Text as a console of this encoding shows it: what it lacks in plain signs."""
+    name = "ascii" if encoding == PLAIN_ASCII else encoding
+    return text.encode(name, PLAINLY).decode(name)
+
+
+def without_controls(text: str) -> str:
+    r"""Text that commands no terminal: control signs and the like show as escapes.
+
+    >>> without_controls("\x1b[31mann")
+    '\\x1b[31mann'
+    """
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+
 
 _STANDARD = (0, 1, 2)
 

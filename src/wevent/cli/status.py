@@ -11,8 +11,8 @@ import click
 from rich.table import Table
 
 from wevent.cli.answers import ClassBudget, RestoreAnswer, SlotsElsewhere, StatusAnswer, WriterAnswer, as_json
+from wevent.cli.console import new_table, print_table
 from wevent.cli.flags import chosen_journal, journal_flags
-from wevent.cli.printing import new_table, print_table
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal import Journal, JournalAddress, open_journal
 from wevent.journal.terms import privacy_statement

@@ -12,12 +12,10 @@ import click
 
 from wevent.cli.answers import NewTokenAnswer, PersonalLinkAnswer, TokenAnswer, TokensAnswer, as_json
 from wevent.cli.commands import JournalGroup
+from wevent.cli.console import new_table, print_table
 from wevent.cli.flags import FOUND, chosen_journal, journal_flags
-from wevent.cli.loudness import is_quiet
 from wevent.cli.parameter_types import Word
-from wevent.cli.plain_signs import without_controls
-from wevent.cli.printing import new_table, print_table
-from wevent.cli.standard_output import report
+from wevent.cli.standard_output import is_quiet, report, without_controls
 from wevent.errors import InvalidOption, StorageFailed
 from wevent.journal import JournalAddress
 from wevent.publishing.configuration import parse_service, read_config

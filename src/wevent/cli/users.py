@@ -19,9 +19,7 @@ from wevent.cli.answers import (
 )
 from wevent.cli.commands import JournalGroup
 from wevent.cli.flags import chosen_journal, journal_flags
-from wevent.cli.loudness import is_quiet
-from wevent.cli.plain_signs import without_controls
-from wevent.cli.standard_output import report
+from wevent.cli.standard_output import is_quiet, report, without_controls
 from wevent.core.budget import NANO
 from wevent.journal import JournalAddress, open_journal
 from wevent.outputs import standard_output

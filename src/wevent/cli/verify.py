@@ -12,8 +12,8 @@ import msgspec
 from rich.table import Table
 
 from wevent.cli.answers import VerifyAnswer, Violation, as_json
+from wevent.cli.console import new_table, print_table
 from wevent.cli.flags import chosen_journal, journal_flags
-from wevent.cli.printing import new_table, print_table
 from wevent.cli.status import elsewhere_sentence
 from wevent.errors import ReaderGone
 from wevent.journal.address import JournalAddress

@@ -5,8 +5,8 @@ import re
 import pytest
 from rich.table import Table
 
-from wevent.cli.plain_signs import as_shown
-from wevent.cli.printing import new_table, print_table
+from wevent.cli.console import new_table, print_table
+from wevent.cli.standard_output import as_shown
 
 
 def test_a_pipe_gets_every_column(capsys, monkeypatch):

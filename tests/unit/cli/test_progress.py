@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from wevent.cli.progress import progress_bar
+from wevent.cli.console import progress_bar
 
 
 class Seconds:

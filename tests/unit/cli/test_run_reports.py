@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from wevent.cli.run_reports import report_run
+from wevent.cli.console import report_run
 from wevent.publishing.configuration import load_settings
 from wevent.publishing.loop import Summary
 

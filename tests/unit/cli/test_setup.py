@@ -79,7 +79,7 @@ def test_a_configuration_elsewhere_names_the_journal(run: RunCommand, tmp_path: 
         assert "journal" in err.lower()
         code, _, err = run(*command, "--config", "other.toml", "run.journal", *rest)
         assert code == 2
-        assert "both" in err
+        assert "exclude each other" in err
 
 
 def test_a_journal_that_is_named_needs_no_configuration(run: RunCommand) -> None:

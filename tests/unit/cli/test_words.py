@@ -3,7 +3,7 @@
 import pytest
 
 from wevent import Levels, Population, Requirement
-from wevent.cli.words import parse_class, parse_epsilons, parse_list, parse_windows, population_of
+from wevent.cli.parameter_types import parse_class, parse_epsilons, parse_list, parse_windows, population_of
 from wevent.errors import InvalidOption, InvalidRequirement
 
 
