@@ -32,7 +32,7 @@ class ClassOfUsers(Answer):
 
 
 def as_json(answer: Answer, *, indent: int | None = 2) -> str:
-    """JSON in plain ASCII, which every console and pipe takes; what is no number is null."""
+    """Return plain ASCII, which every console and pipe takes; NaN and infinity are null."""
     plain: Any = json.loads(msgspec.json.encode(answer))
     return json.dumps(plain, indent=indent)
 

@@ -108,7 +108,7 @@ def _print(answer: AuditAnswer) -> None:
 
 
 def _obstacles(answer: AuditAnswer) -> dict[str, list[str]]:
-    """What kept audits from computing, and which: once, however many promises it concerns."""
+    """Return the audits by what kept them from computing; a broken guarantee needs no other remark."""
     found: dict[str, list[str]] = {}
     for row in answer.findings:
         if row.obstacle and not row.broken and row.audit not in found.setdefault(row.obstacle, []):

@@ -119,7 +119,7 @@ def _end(found: DryRun) -> str | None:
 
 
 def _when(found: DryRun, time_us: int) -> str:
-    """A time to the second, or the number of a slot."""
+    """Return a time to the second, or the number of a slot."""
     if found.settings.slot_column:
         return f"slot {time_us + 1}"
     try:
@@ -140,13 +140,13 @@ def _class(found: DryRun, held: Requirement, size: int) -> dict[str, Any]:
 
 
 def _words(terms: Terms) -> dict[Requirement, str]:
-    """Requirements in the words of the level table; without a table of its own a stream has the default one."""
+    """Return the levels by requirement; without a table of its own a stream has the default one."""
     offered = (terms.level_table or Levels.default()).offered()
     return {requirement: level for level, requirement in reversed(offered.items())}
 
 
 def _expected(found: DryRun) -> dict[str, Any] | None:
-    """From an invented stream with the same people, cells and slots: it knows nothing of the events."""
+    """Return the error on a synthetic stream with the same users, cells and slots; it does not depend on events."""
     population, cells = found.population, len(found.settings.cells)
     widest = max(held.window for held in population.classes)
     slots = min(_SLOTS, max(2 * widest, 100), _ROOM // (len(population) * cells))

@@ -127,7 +127,7 @@ def command(stream_name: str | None, **given: Any) -> None:
 
 
 def _is_plain(name: str | None, given: dict[str, Any]) -> bool:
-    """Whether a stream is named that needs no settings but the length of a slot."""
+    """Return whether a stream is named that needs no settings but the slot length."""
     others = [key for key in INPUT_KEYS if key != "slot" and given.get(key) is not None]
     return name not in (None, EVENTS) and not others and given["config"] is None
 
@@ -159,7 +159,7 @@ def _introduce(console: Console, stream: Stream) -> None:
 
 
 def _not_read(stream: Stream) -> dict[str, int]:
-    """Records of a file that were left out, by reason."""
+    """Return the number of records that were left out, by reason."""
     remarks = stream.remarks if isinstance(stream, Recorded) else {}
     return {reason: number for reason, number in remarks.items() if number}
 

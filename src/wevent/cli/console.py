@@ -31,7 +31,7 @@ _PIPE_WIDTH = 110
 
 
 def remarks(*, silent: bool = False) -> Console:
-    """Standard error, for progress and remarks beside the result; nothing with --quiet.
+    """Return standard error, for progress and remarks beside the result; empty with --quiet.
 
     Args:
         silent: whether nothing is said anyway, as beside JSON.
@@ -40,12 +40,12 @@ def remarks(*, silent: bool = False) -> Console:
 
 
 def has_width() -> bool:
-    """Whether standard output has a width: a terminal's, or $COLUMNS for a pipe."""
+    """Return whether standard output has a width: a terminal's, or $COLUMNS for a pipe."""
     return Console().is_terminal or os.environ.get("COLUMNS", "").isdecimal()
 
 
 def results() -> Console:
-    """Standard output: a terminal in its width; a pipe or file in $COLUMNS, or in one that shows most tables whole."""
+    """Return standard output in the width of the terminal, or $COLUMNS, or one that shows most tables whole."""
     return Console(width=None if has_width() else _PIPE_WIDTH, highlight=False)
 
 
@@ -63,7 +63,7 @@ def new_table(
     prose: Sequence[str] = (),
     caption: str | None = None,
 ) -> Table:
-    """A table whose first columns are words, then numbers, and at the end sentences, which may take several lines."""
+    """Return a table whose first columns are words, then numbers, then sentences that may take several lines."""
     table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False)
     for heading in words:
         table.add_column(heading, no_wrap=True)
@@ -75,7 +75,7 @@ def new_table(
 
 
 def print_table(table: Table) -> None:
-    """In the width of the screen; where it is too wide, closer together, then in parts, each with the first words."""
+    """Print a table; one that is too wide has its columns closer together, then is split, each part with the words."""
     console = results()
     layout = _Layout(table, console.width, console.encoding)
     for part in layout.parts():
@@ -85,7 +85,7 @@ def print_table(table: Table) -> None:
 
 
 def print_entries(entries: Mapping[str, str]) -> None:
-    """A line for every entry, its name first; where the screen is narrower, further lines below the text."""
+    """Print a line for every entry, its name first."""
     indent = max(map(len, entries)) + 2
     width = max(results().width - indent, _LEAST) if has_width() else None
     for name, text in entries.items():
@@ -120,7 +120,7 @@ class _Layout:
         self._split = self._parted()
 
     def parts(self) -> Iterator[Table]:
-        """The table, or several that have its columns, the first words in each."""
+        """Yield the table, or several with some of its columns, the words in each."""
         for number, part in enumerate(self._split):
             title = None if number else self._table.title
             caption = None if self.is_split else self._table.caption
@@ -128,15 +128,14 @@ class _Layout:
 
     @property
     def is_split(self) -> bool:
-        """Whether there are several."""
         return len(self._split) > 1
 
     def shown(self, cell: object) -> str:
-        """Text as the screen can show it."""
+        """Return text as the screen can show it."""
         return as_shown(str(cell), self._encoding)
 
     def _fold_words(self) -> None:
-        """Where words leave no room for the widest number, they share what is left."""
+        """Narrow the words where they leave no room for the widest number."""
         if not self._words or not self._others:
             return
         room = (
@@ -222,7 +221,7 @@ def progress_bar(
 
 
 def _lines(console: Console, unit: str, usual: float, now_s: Callable[[], float]) -> Show:
-    """What is done, now and then: for logs."""
+    """Return a callback that prints a line a minute, for logs."""
     said_s, before = now_s(), 0
 
     def show(label: str, done: int, total: int | None) -> None:
@@ -240,12 +239,12 @@ def _lines(console: Console, unit: str, usual: float, now_s: Callable[[], float]
 
 
 def say(console: Console, text: str) -> None:
-    """A sentence as it is: nothing in it is markup."""
+    """Print a sentence without markup."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def report_run(console: Console, summary: Summary, settings: Settings) -> None:
-    """What the run came to: nothing here depends on anybody's events."""
+    """Print the public result of a run; nothing here depends on events."""
     if summary.turns is not None:
         text = _of_replica(summary.turns, summary.last)
     elif summary.last < summary.first:
@@ -262,7 +261,7 @@ def report_run(console: Console, summary: Summary, settings: Settings) -> None:
 
 
 def _of_replica(turns: Sequence[tuple[int, int]], last: int) -> str:
-    """What one of several replicas did, and how far all of them came."""
+    """Return the slots of one of several replicas, and the last slot of all."""
     if not turns:
         return f"Published no slot itself: slot {last} was the last one."
     spans = [f"{first} to {through}" for first, through in turns]
@@ -271,7 +270,7 @@ def _of_replica(turns: Sequence[tuple[int, int]], last: int) -> str:
 
 
 def report_private(console: Console, totals: dict[str, int], malformed: list[str]) -> None:
-    """The one line that depends on events: totals of the whole run, for the operator's eyes. It is always there."""
+    """Print the one line that depends on events: totals of the whole run, for the operator. It is always printed."""
     counts = in_words(totals)
     where = f"; the first malformed: {'; '.join(malformed)}" if malformed else ""
     text = f"Events not counted in this run (private: do not publish these numbers): {counts}{where}."

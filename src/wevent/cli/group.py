@@ -160,7 +160,7 @@ def run(arguments: Sequence[str] | None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    """The exit code of a command: what click would end the process with, but never 1, which means a finding."""
+    """Return the exit code of a command: that of click, but never 1, which means a finding."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     _check_text(given)
     try:

@@ -16,7 +16,7 @@ _RUNS = ("publish", "serve")  # commands that end with exit code 0 when SIGTERM 
 
 @contextmanager
 def interrupted_at_once() -> Iterator[None]:
-    """A stretch in which nothing is held or written and SIGINT may end the process on the spot.
+    """End the process at once on SIGINT, while nothing is held or written.
 
     As an exception it would go through other libraries' half-done imports, which turn it into errors of their own. Where
     SIGINT is ignored, or belongs to somebody else, it stays as it is.

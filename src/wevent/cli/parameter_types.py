@@ -38,18 +38,15 @@ class Word(_Text):
         self.known, self._checked = known, checked
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """As help shows it."""
         return f"[{'|'.join(self.known)}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The word itself."""
         if self._checked and value not in self.known:
             fix = did_you_mean(str(value), self.known, f"Use one of {', '.join(self.known)}.")
             self.fail(f"Unknown value {value!r}. {fix}", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Those that begin as what was typed."""
         return [CompletionItem(word) for word in self.known if word.startswith(incomplete)]
 
 
@@ -107,13 +104,11 @@ class _Journal(_Place):
     name = "path"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Where it is."""
         from wevent.journal.address import parse_address
 
         return parse_address(value) if value else Path()
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Files."""
         return [CompletionItem(incomplete, type="file")]
 
 
@@ -127,12 +122,12 @@ ASSIGNMENT = Word("types", "equal", "independent", "ratio:", "csv:", checked=Fal
 
 
 def parse_list(text: str) -> list[str]:
-    """`a,b,c` without blanks and empty entries."""
+    """Return the entries of `a,b,c` without blanks and empty ones."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def parse_windows(text: str) -> list[int]:
-    """Whole numbers of slots.
+    """Return windows in slots.
 
     Raises:
         InvalidOption: for anything else.
@@ -159,7 +154,7 @@ def parse_epsilons(text: str) -> list[str]:
 
 
 def parse_class(text: str, levels: Levels | None = None) -> tuple[Requirement, int]:
-    """`120:0.6=7000` (window, epsilon, users) or `High/Large=7000` (a level, of the default ones if None).
+    """Read `120:0.6=7000` (window, epsilon, users) or `High/Large=7000` (a level, of the default ones if None).
 
     Raises:
         InvalidOption: for anything else.
@@ -185,7 +180,7 @@ def parse_class(text: str, levels: Levels | None = None) -> tuple[Requirement, i
 
 
 def population_of(classes: Sequence[tuple[Requirement, int]]) -> Population:
-    """The planned population; a level named twice counts together."""
+    """Return the planned population; a level named twice counts together."""
     sizes: dict[Requirement, int] = {}
     for requirement, users in classes:
         sizes[requirement] = sizes.get(requirement, 0) + users

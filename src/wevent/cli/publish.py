@@ -83,7 +83,7 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
 
 
 def _source_of(settings: Settings) -> SourceFactory:
-    """What opens the events; Spark comes with an extra, and is loaded where it is asked for: that takes seconds.
+    """Return the function that opens the events; Spark is an extra, and loading it takes seconds.
 
     Raises:
         InvalidSettings: if it, or Java, is not there; before anything is made.
@@ -131,7 +131,7 @@ def _answer(done: RunReport, settings: Settings, told: list[str]) -> PublishAnsw
 
 
 def _watching(console: Console, show: Show, told: list[str]) -> RunCallbacks:
-    """Says what the requirements file changes, and shows the slots of this run as they are committed."""
+    """Return callbacks that show changes by the requirements file and the slots as they are committed."""
     begins = 1
 
     def begun(first: int, last: int | None) -> None:

@@ -68,7 +68,7 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
 
 
 def _refuse_unfit(settings: Settings) -> None:
-    """What a service cannot do: slots without a clock, or closed by somebody else, or a run that ends at a bad line.
+    """Refuse settings that a service cannot have: slots without a clock, or a run that ends at a bad line.
 
     Raises:
         InvalidSettings: naming the setting.
@@ -88,7 +88,7 @@ def _refuse_unfit(settings: Settings) -> None:
 
 
 def _refuse_missing_extra() -> None:
-    """The service is made of packages that publishing does without.
+    """Refuse to start without the packages of the extra `serve`.
 
     Raises:
         InvalidSettings: if one of them is not installed.

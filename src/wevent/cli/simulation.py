@@ -53,7 +53,7 @@ _RUNS = (
 
 
 def simulation_options(*, baselines: bool = False) -> Callable[[Command], Command]:
-    """The options of commands that run mechanisms: which, how often, and what a publisher can be told.
+    """Return the options of commands that run mechanisms.
 
     Args:
         baselines: whether mechanisms that cannot publish may be named, too.
@@ -77,7 +77,7 @@ def simulation_options(*, baselines: bool = False) -> Callable[[Command], Comman
 
 
 def runs_wanted(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What `simulation_options` say, in the words of `wevent.experiments.compare` and `plan`."""
+    """Return the values of `simulation_options` as arguments of `wevent.experiments.compare` and `plan`."""
     kinds = option_kinds()
     return {
         "mechanisms": None if given["mechanisms"] is None else parse_list(given["mechanisms"]),
@@ -89,12 +89,12 @@ def runs_wanted(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seconds(text: str) -> float:
-    """The length of a slot."""
+    """Return the length of a slot."""
     return parse_length(text) / SECOND_US
 
 
 def say_left_out(console: Console, left_out: Mapping[str, str]) -> None:
-    """Mechanisms that were not named and do not take the options; those with the same reason together."""
+    """Print the mechanisms that were not named and do not take the options; those with the same reason together."""
     for reason in dict.fromkeys(left_out.values()):
         names = ", ".join(name for name, own in left_out.items() if own == reason)
         console.print(f"Left out: {names}. {reason}", markup=False, highlight=False, soft_wrap=True)
@@ -120,7 +120,7 @@ class Setup(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of a publisher that the configuration says, the mechanism aside."""
+        """Return the explicit options of a publisher in the configuration, the mechanism aside."""
         names = [name for name in option_kinds() if name not in ("mechanism", "special_days") and name in self.said]
         found = {name: getattr(self.settings, name) for name in names}
         settings, start = self.settings, self.settings.start_us
@@ -130,11 +130,11 @@ class Setup(NamedTuple):
         return found
 
     def asked(self) -> Requirements | None:
-        """Who asks for what, None without a requirements file."""
+        """Return the requirements, None without a requirements file."""
         return read_wanted(self.settings)
 
     def stream(self, asked: Requirements | None) -> Recorded:
-        """The events, of who is registered.
+        """Return the events of registered users.
 
         Raises:
             InvalidOption: if nothing names them, or cells are not declared.
@@ -148,7 +148,7 @@ class Setup(NamedTuple):
 
 
 def known_setup(given: Mapping[str, Any], name: str | None) -> Setup | None:
-    """What the configuration and the input options say; None if there is neither.
+    """Return the set-up from the configuration and the input options; None if there is neither.
 
     ./wevent.toml is looked for unless a stream is named.
 
@@ -174,7 +174,7 @@ def known_setup(given: Mapping[str, Any], name: str | None) -> Setup | None:
 
 
 def population_asked(asked: Requirements) -> Population:
-    """How many ask for what."""
+    """Return the population of the requirements."""
     return Population({Requirement.from_nano(*key): size for key, size in asked.keys.sizes().items()})
 
 

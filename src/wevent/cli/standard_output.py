@@ -46,7 +46,7 @@ def say_how_loud(command: click.Command) -> click.Command:
 
 
 def is_quiet() -> bool:
-    """Whether the command that runs was told to be quiet."""
+    """Return whether the running command has --quiet."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_QUIET))
 
@@ -95,13 +95,13 @@ codecs.register_error(PLAINLY, _plainly)
 
 
 def as_shown(text: str, encoding: str) -> str:
-    """Text as a console of this encoding shows it: what it lacks in plain signs."""
+    """Return text as a console of this encoding shows it, with plain signs for those that it lacks."""
     name = "ascii" if encoding == PLAIN_ASCII else encoding
     return text.encode(name, PLAINLY).decode(name)
 
 
 def without_controls(text: str) -> str:
-    r"""Text that commands no terminal: control signs and the like show as escapes.
+    r"""Return text with control characters as escapes.
 
     >>> without_controls("\x1b[31mann")
     '\\x1b[31mann'
@@ -146,7 +146,7 @@ class _Closed(io.TextIOBase):
 
     @property
     def buffer(self) -> NoReturn:
-        """None: there is nothing behind it."""
+        """Raise: nothing is behind it."""
         raise _closed()
 
     def write(self, text: str) -> NoReturn:
@@ -210,7 +210,7 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def _text_over(buffer: Any, real: TextIO) -> io.TextIOWrapper:
-    """A stream of the same encoding, in which no text is an error."""
+    """Return a stream of the same encoding, in which no text is an error."""
     if codecs.lookup(real.encoding).name == "ascii":
         return _PlainAscii(buffer)
     lines = real is sys.__stderr__ or bool(getattr(real, "line_buffering", False))
@@ -227,7 +227,7 @@ def _keep_numbers() -> None:
 
 
 def _silence() -> None:
-    """What is still in the buffer cannot be written; the interpreter would try again at its end."""
+    """Send the rest of the buffer nowhere; the interpreter would try to write it again at its end."""
     if sys.stdout is not sys.__stdout__ and isinstance(getattr(sys.stdout, "buffer", None), io.BufferedWriter):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)

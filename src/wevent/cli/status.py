@@ -100,7 +100,7 @@ def _noted(journal: Journal) -> int:
 
 
 def _elsewhere(journal: Journal, last: int) -> SlotsElsewhere:
-    """The slots of a restore, as far as they are kept."""
+    """Return the slots of a restore, as far as they are kept."""
     first = last
     while first > 1 and journal.is_elsewhere(first - 1):
         first -= 1
@@ -108,7 +108,7 @@ def _elsewhere(journal: Journal, last: int) -> SlotsElsewhere:
 
 
 def _meaning(mechanism: str, shares: Sequence[float]) -> str:
-    """What it means that little is left, or much: for most mechanisms nothing to worry about."""
+    """Return the meaning of little or much budget left."""
     if find_mechanism(mechanism).threshold is not None:
         return (
             f"{mechanism} spends more when the stream changes. What is spent comes back when it leaves the window; with "
@@ -152,7 +152,7 @@ def _lines(answer: StatusAnswer) -> list[str]:
 
 
 def elsewhere_sentence(slots: SlotsElsewhere) -> str:
-    """What a restore did about slots that went out elsewhere."""
+    """Return the effect of a restore on slots that were released elsewhere."""
     which = f"slot {slots.last} was" if slots.first == slots.last else f"slots {slots.first} to {slots.last} were"
     return f"{which} released elsewhere (a backup was restored): charged with the most they could have cost, not drawn"
 

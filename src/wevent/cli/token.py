@@ -162,7 +162,7 @@ def _time(second: int | None) -> str | None:
 
 
 def _moment(text: str) -> int:
-    """When something expires, in seconds since 1970."""
+    """Return an expiry in seconds since 1970."""
     now = time.time()
     if _LENGTH.fullmatch(text):
         moment = int(now) + parse_length(text, "expires") // SECOND_US

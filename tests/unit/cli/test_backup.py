@@ -103,6 +103,7 @@ def test_a_folder_is_no_target(folder: Path) -> None:
 
 def test_a_failure_replaces_nothing_and_leaves_nothing(folder: Path) -> None:
     (folder / "copy.journal").write_text("precious")
+    assert publish(folder, 5, "--end", "2026-01-01T10:00:00Z").code == 0
     assert (folder / "run.journal").stat().st_size > 40960
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
