@@ -355,7 +355,7 @@ def test_a_world_that_is_refused_is_left_out() -> None:
             raise InvalidOption(f"{cells} cells.", "Declare more.", option="cells")
         return whole.make(population, cells, noise)
 
-    with pytest.raises(InvalidOption, match="two cells"):
+    with pytest.raises(InvalidOption, match="1 cells"):
         audited(AuditSubject("two cells", make), ONE)
     assert {finding.verdict for finding in audited(AuditSubject("two cells", make), rounds=1)} == {"nothing found"}
 

@@ -44,12 +44,12 @@ def audit_exactly(
     """Compute likelihood ratios of transcripts under neighbouring streams, and compare the largest with the promise.
 
     Args:
-        subject: what is audited; its random numbers must come from the source of noise that it is given.
-        seconds: about how long, if `rounds` do not take longer.
-        seed: decides what is tried; never what is drawn from.
+        subject: its random numbers must come from the source of noise that it is given.
+        seconds: approximate duration, if `rounds` do not take longer.
+        seed: seed of the choices of the search.
         tiny: whether tiny cases are enumerated, too.
         rounds: how often every case is searched, however long that takes.
-        until_broken: whether the first finding that is broken ends the audit.
+        until_broken: whether the first broken finding ends the audit.
         worlds: worlds to search in, instead of the audit's own.
 
     Returns:
@@ -57,11 +57,11 @@ def audit_exactly(
         could not be followed by "exact: tabulated", too.
 
     Raises:
-        WeventError: what the subject says if it refuses every population and number of cells.
+        WeventError: from the subject if it refuses every population and number of cells.
     """
     began = time.monotonic()
     local = responds(subject)
-    log = _Log(subject, until_broken)
+    log = _Log(until_broken)
     chosen = (SEARCHED_LOCAL if local else SEARCHED) if worlds is None else worlds
     tiny_cases = cases_of(subject, TINY_LOCAL if local else TINY) if tiny else []
     cases = cases_of(subject, chosen)
@@ -79,7 +79,6 @@ def audit_exactly(
 class _Log:
     """Findings by audit and requirement."""
 
-    subject: AuditSubject
     until_broken: bool
     findings: dict[tuple[str, Requirement], Finding] = field(default_factory=dict)
 
@@ -98,43 +97,34 @@ class _Log:
         finding = self.findings.get((audit, case.requirement))
         return finding is not None and finding.verdict != "nothing found"
 
-    def add(self, audit: str, case: Case, found: _Found, trials: int, seconds: float) -> None:
-        """Keep the largest ratio of a requirement."""
-        key, shown = (audit, case.requirement), float(found.ratio)
-        made = Finding(
-            audit,
-            case.requirement,
-            shown,
-            is_broken(found.ratio, case.requirement),
-            None,
-            found.words,
-            trials,
-            seconds,
-            found.unclear,
-            found.obstacle,
-        )
+    def record(self, audit: str, case: Case, attempt: Callable[[], object], result: Callable[[], _Result]) -> None:
+        """Run an attempt, and keep the largest ratio of a requirement with the obstacle, if any."""
+        began = time.monotonic()
+        unclear: Unclear | None = None
+        obstacle = ""
+        try:
+            attempt()
+        except UnseenRandomness as error:
+            unclear, obstacle = "own randomness", f"randomness that the audit cannot see: {error}"
+        except NotFollowed as error:
+            unclear, obstacle = "cannot say", f"noise that the audit cannot follow: {error}"
+        seconds = time.monotonic() - began
+        ratio, words, trials = result()
+        key, broken = (audit, case.requirement), is_broken(ratio, case.requirement)
+        made = Finding(*key, float(ratio), broken, None, words, trials, seconds, unclear, obstacle)
         before = self.findings.get(key)
         if before is not None:
-            better = max(before, made, key=lambda one: (one.broken, one.shown))
-            reason = before if before.unclear else made
             made = replace(
-                better,
+                max(before, made, key=lambda one: (one.broken, one.shown)),
                 trials=trials + before.trials,
                 seconds=seconds + before.seconds,
-                unclear=reason.unclear,
-                obstacle=reason.obstacle,
+                unclear=before.unclear or unclear,
+                obstacle=before.obstacle or obstacle,
             )
         self.findings[key] = made
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Result of an attempt."""
-
-    ratio: Decimal
-    words: str
-    unclear: Unclear | None = None
-    obstacle: str = ""
+_Result = tuple[Decimal, str, int]  # log ratio, streams and outcomes in words, number of transcripts
 
 
 def _enumerate(log: _Log, cases: list[Case], until: float) -> None:
@@ -146,15 +136,12 @@ def _enumerate(log: _Log, cases: list[Case], until: float) -> None:
             if log.is_done(audit, case) or tree.complete != depth - 1:
                 continue
             limit = time.monotonic() + max(0.05, (until - time.monotonic()) / 3)
-            trials = tree.found.trials
 
-            def attempt(tree: Enumeration = tree, limit: float = limit) -> None:
-                tree.deepen(limit)
+            def result(case: Case = case, tree: Enumeration = tree, trials: int = tree.found.trials) -> _Result:
+                words = _words(case, f"all {tree.complete} slots or less in the box", tree.found.story)
+                return tree.found.ratio, words, tree.found.trials - trials
 
-            unclear, obstacle, taken = _timed(attempt)
-            words = _words(case, f"all {tree.complete} slots or less in the box", tree.found.story)
-            found = _Found(tree.found.ratio, words, unclear, obstacle)
-            log.add(audit, case, found, tree.found.trials - trials, taken)
+            log.record(audit, case, partial(tree.deepen, limit), result)
             if log.ends:
                 return
 
@@ -169,14 +156,14 @@ def _search(log: _Log, cases: list[Case], until: float, seed: int, rounds: int) 
                 return
             if log.is_done(audit, case):
                 continue
+            attempt: Callable[[], None] = search.trial
             if done == rounds + 1 and search is running[0][1]:  # there is time for more than was asked for
-                limit = time.monotonic() + (until - time.monotonic()) * _LATE_PART
-                attempt: Callable[[], None] = partial(search.late, limit)
-            else:
-                attempt = search.trial
-            unclear, obstacle, taken = _timed(attempt)
-            found = _Found(search.found.ratio, _words(case, "", search.found.story), unclear, obstacle)
-            log.add(audit, case, found, 1, taken)
+                attempt = partial(search.late, time.monotonic() + (until - time.monotonic()) * _LATE_PART)
+
+            def result(case: Case = case, search: Search = search) -> _Result:
+                return search.found.ratio, _words(case, "", search.found.story), 1
+
+            log.record(audit, case, attempt, result)
             if log.ends:
                 return
         if all(log.is_done(audit, case) for case in cases):
@@ -185,33 +172,20 @@ def _search(log: _Log, cases: list[Case], until: float, seed: int, rounds: int) 
 
 def _tabulate(log: _Log, cases: list[Case], seconds: float) -> None:
     """Tabulate one slot where it could not be solved for."""
-    audit = "exact: tabulated"
     for case in cases:
-        best: list[tuple[Decimal, tuple[str, ...], int]] = []
+        best: list[tuple[Decimal, tuple[str, ...], int]] = [(Decimal(0), (), 0)]
         until = time.monotonic() + seconds / len(cases)
 
         def attempt(case: Case = case, until: float = until, best: list[Any] = best) -> None:
-            best.append(largest_loss(case, until))
+            best[0] = largest_loss(case, until)
 
-        unclear, obstacle, taken = _timed(attempt)
-        ratio, story, tables = best[0] if best else (Decimal(0), (), 0)
-        log.add(audit, case, _Found(ratio, _words(case, "", story), unclear, obstacle), tables, taken)
+        def result(case: Case = case, best: list[Any] = best) -> _Result:
+            ratio, story, tables = best[0]
+            return ratio, _words(case, "", story), tables
+
+        log.record("exact: tabulated", case, attempt, result)
         if log.ends:
             return
-
-
-def _timed(attempt: Callable[[], None]) -> tuple[Unclear | None, str, float]:
-    """Run an attempt; return the obstacle, if any, and the duration."""
-    began = time.monotonic()
-    unclear: Unclear | None = None
-    obstacle = ""
-    try:
-        attempt()
-    except UnseenRandomness as error:
-        unclear, obstacle = "own randomness", f"randomness that the audit cannot see: {error}"
-    except NotFollowed as error:
-        unclear, obstacle = "cannot say", f"noise that the audit cannot follow: {error}"
-    return unclear, obstacle, time.monotonic() - began
 
 
 def _others(case: Case) -> IntArray:

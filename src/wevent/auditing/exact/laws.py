@@ -42,7 +42,7 @@ class LaplaceCall:
         return np.zeros(self.size, dtype=np.int64)
 
     def fits(self, draw: IntArray) -> bool:
-        """Whether this could be drawn."""
+        """Return whether this could be drawn."""
         return draw.shape == (self.size,)
 
     def probability(self, draw: IntArray) -> Decimal:
@@ -100,20 +100,26 @@ def _independent(
 
 
 @dataclass(frozen=True, eq=False)
-class BinomialCall:
-    """Which records a sample keeps: Binomial(C[g, j], p_g) each, p_g a 64-bit fraction, 1 where `certain`."""
+class _CountsCall:
+    """A draw that changes counts; without noise it is the counts."""
 
     counts: IntArray
-    fractions: tuple[int, ...]
-    certain: tuple[bool, ...]
 
     def default(self) -> IntArray:
         """Return the draw without noise."""
         return self.counts.copy()
 
     def fits(self, draw: IntArray) -> bool:
-        """Whether this could be drawn."""
+        """Return whether this could be drawn."""
         return draw.shape == self.counts.shape
+
+
+@dataclass(frozen=True, eq=False)
+class BinomialCall(_CountsCall):
+    """Which records a sample keeps: Binomial(C[g, j], p_g) each, p_g a 64-bit fraction, 1 where `certain`."""
+
+    fractions: tuple[int, ...]
+    certain: tuple[bool, ...]
 
     def options(self) -> Iterator[tuple[IntArray, Decimal]]:
         """Yield every possible draw and its probability.
@@ -148,19 +154,13 @@ def binomial_law(count: int, fraction: int) -> list[tuple[int, Decimal]]:
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseCall:
-    """Randomized responses (spec 9): a user's answer is the truth with p_g/2^64, else one of the d others, equally likely."""
+class ResponseCall(_CountsCall):
+    """Randomized responses (spec 9): a user's answer is the truth with p_g/2^64, else one of the d others, equally likely.
 
-    counts: IntArray  # classes × (cells and "absent")
+    Counts are classes × (cells and "absent").
+    """
+
     truths: tuple[int, ...]
-
-    def default(self) -> IntArray:
-        """Return the draw without noise."""
-        return self.counts.copy()
-
-    def fits(self, draw: IntArray) -> bool:
-        """Whether this could be drawn."""
-        return draw.shape == self.counts.shape
 
     def options(self) -> Iterator[tuple[IntArray, Decimal]]:
         """Yield every possible draw and its probability.
