@@ -237,6 +237,17 @@ def test_the_ledgers_own_numbers_cannot_be_made_writeable() -> None:
             getattr(ledger, name).setflags(write=True)
     with pytest.raises(ValueError, match="read-only"):
         ledger.charged[0] = False
+    with pytest.raises(ValueError, match="read-only"):
+        ledger.publication_spent[0] = -1
+
+
+def test_a_slot_that_is_committed_without_its_reservation_charges_what_was_drawn() -> None:
+    ledger = Ledger(BOTH)
+    reservation = ledger.reserve(ints(1, 2), ints(4, 5))
+    assert reservation.publication is not None
+    SeededNoise(1).laplace(reservation.publication.for_sampling(5).noise, 1)
+    ledger.commit(None, None)
+    assert (ledger.slot, ledger.spent().tolist()) == (2, [4, 5])
 
 
 def test_what_is_reserved_cannot_be_changed_afterwards() -> None:
