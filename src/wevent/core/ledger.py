@@ -423,17 +423,18 @@ class Ledger:
         return frozen_copy(values) if values.shape == shape else None
 
     def _store(self, probe: IntArray, publication: IntArray) -> None:
-        slot_charges = np.stack((probe, publication))
-        self._charges[:, self._places] += slot_charges
-        self._sums += slot_charges
+        for line, charges in zip(self._charges, (probe, publication), strict=True):
+            line[self._places] += charges
+        self._sums += (probe, publication)
 
     def _open_next(self) -> None:
         """Open the next slot and drop the charges that leave its window: those of slot − w_g."""
         self.slot += 1
         self._forfeits = False
         self._places = self._offsets + self.slot % self.windows
-        self._sums -= self._charges[:, self._places]
-        self._charges[:, self._places] = 0
+        self._sums -= self._charges.take(self._places, axis=1)
+        for line in self._charges:
+            line[self._places] = 0
         self._update_remaining()
 
     def _resum(self) -> None:
