@@ -79,11 +79,11 @@ class LiveSource(Source):
                 return
             try:
                 self._close(slot)
+                counts = self._count(slot, roster)
             except StorageFailed:
                 if slot == first:
                     raise
                 return  # draws of the slots before are committed: nothing undoes a draw (spec 10)
-            counts = self._count(slot, roster)
             if counts is None:
                 return
             with self._changed:

@@ -5,6 +5,7 @@ A copy is one file for its owner only, and knows that it is a copy: nothing is p
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -44,8 +45,8 @@ def back_up(place: str | JournalAddress, target: Path, *, replace: bool = False)
                     slot = _copy(journal, partial)
                     _refuse_target(journal.path, target, replace=replace)
                 return slot
-            except (apsw.FullError, apsw.IOError):
-                raise OSError(0, "a full or failing disk") from None
+            except (apsw.FullError, apsw.IOError) as error:
+                raise OSError(errno.ENOSPC if isinstance(error, apsw.FullError) else errno.EIO, "disk") from None
 
 
 def copy_backup(backup: Path, journal: Path) -> Path:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from wevent.errors import InvalidJournal
+from wevent.errors import InvalidJournal, StorageFailed
 
 Result = TypeVar("Result")
 ALL = (1 << 63) - 1
@@ -23,10 +23,16 @@ ALL = (1 << 63) - 1
 
 UPSERT = "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 UNREADABLE = (
-    ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError, struct.error, zlib.error,
-    msgspec.MsgspecError,
+    ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error, msgspec.MsgspecError,
 )  # fmt: skip
 """Errors that stored bytes without a meaning cause."""
+
+
+def out_of_memory(name: str) -> StorageFailed:
+    """Return the error for a journal that does not fit the memory of the process."""
+    return StorageFailed(
+        "There is too little memory to read the journal.", "Give the process more memory.", path=name, passing=True
+    )
 
 
 class FoundRows(Protocol):

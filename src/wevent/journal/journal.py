@@ -177,7 +177,7 @@ class Journal(ABC):
 
         try:
             self._write(transaction, lambda: self._store(transaction, reach))
-        except BaseException:
+        except (JournalLocked, StaleJournal):  # the only faults after which no writer may store the draw
             if not self._is_sent:  # fence, slot and memberships are compared first
                 self._withdraw(transaction)
             raise
@@ -262,7 +262,7 @@ class Journal(ABC):
         )
 
     def _withdraw(self, transaction: Transaction) -> None:
-        """Take back a draw of this writer that not even the database saw: it is the draw of no slot."""
+        """Remove a draw that the database refused unseen: another writer has the slot, or the journal lacks something."""
         self._attempt = None
         if transaction.entries:
             with suppress(StorageFailed):

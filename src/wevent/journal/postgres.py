@@ -49,6 +49,7 @@ from wevent.journal.database import (
     begin_rows,
     newer_format,
     only_row,
+    out_of_memory,
 )
 from wevent.journal.journal import Journal
 from wevent.journal.lease import Lease, current_writer, lock_key, own_instances, read_holder
@@ -209,6 +210,8 @@ class PostgresDatabase:
             yield
         except InvalidJournal:
             raise
+        except MemoryError:
+            raise out_of_memory(str(self._place)) from None
         except (*UNREADABLE, psycopg.Error):
             raise self.damaged() from None
 

@@ -27,6 +27,7 @@ from wevent.journal.database import (
     begin_rows,
     newer_format,
     only_row,
+    out_of_memory,
 )
 from wevent.journal.journal import Journal
 from wevent.journal.record import Batch, Hook, Writer, no_hook
@@ -168,6 +169,8 @@ class SqliteDatabase:
                 yield
         except InvalidJournal:
             raise
+        except (MemoryError, apsw.NoMemError):
+            raise out_of_memory(str(self._path)) from None
         except (*UNREADABLE, apsw.Error):
             raise self.damaged() from None
 

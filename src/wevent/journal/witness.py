@@ -38,7 +38,7 @@ except ImportError:  # a system without these locks, Windows: journals can be re
 STARTED_OVER = "started over"
 """Mark in the privacy statement of a journal that replaced a lost one."""
 
-STOP_HOLDER = "Stop that process first, or publish into another journal."
+STOP_HOLDER = "Wait for that process, or stop it."
 
 RECORD_SIZE = 4096
 """Room for each copy of a record, in bytes."""
@@ -239,7 +239,7 @@ def lock_witness(journal: Path) -> WitnessFile:
     while True:
         with witness_errors(path):
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        if not _try_lock(file, tries=4):  # another process may only be looking, see `holder`
+        if not _try_lock(file, fcntl.LOCK_EX, tries=4):  # another process may only be looking, see `holder`
             os.close(file)
             raise held_by(str(journal), read_witness(path).writer, STOP_HOLDER)
         with ExitStack() as undo:
@@ -279,7 +279,8 @@ def holder(journal: Path) -> Writer | None:
     except OSError:
         return None
     try:
-        return None if fcntl is None or _try_lock(file) else read_witness(path).writer
+        is_free = fcntl is None or _try_lock(file, fcntl.LOCK_SH)  # others may look at the same time
+        return None if is_free else read_witness(path).writer
     finally:
         os.close(file)
 
@@ -296,12 +297,12 @@ def held_by(journal: str, writer: Writer | None, fix: str) -> JournalLocked:
     return JournalLocked(f"The journal is held by {named} ({journal}).", fix, path=journal, holder=facts)
 
 
-def _try_lock(file: int, tries: int = 1) -> bool:
+def _try_lock(file: int, kind: int, tries: int = 1) -> bool:
     for attempt in range(tries):
         if attempt:
             time.sleep(0.05)
         with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
             return True
     return False
 
