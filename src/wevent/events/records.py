@@ -281,7 +281,7 @@ class SlotKeys:
 
 
 def _key_errors(path: Path) -> AbstractContextManager[None]:
-    return storage_errors(f"to keep the keys of open slots in {path.parent}", REMEDY, path)
+    return storage_errors(f"to keep the keys of open slots in {path}", REMEDY, path)
 
 
 def sort_events(

@@ -17,6 +17,7 @@ import errno
 import hashlib
 import os
 import socket
+import stat
 import time
 import zlib
 from contextlib import AbstractContextManager, ExitStack, suppress
@@ -207,6 +208,8 @@ class WitnessFile:
 def read_witness(path: Path) -> WitnessRecord:
     """Return the record of a witness file; a blank one without a file, an unreadable one if no copy is whole."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for its writer
+            return WitnessRecord(is_readable=False)
         with path.open("rb") as file:
             return _newest(file.read(2 * RECORD_SIZE))
     except FileNotFoundError:
