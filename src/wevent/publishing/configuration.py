@@ -65,6 +65,8 @@ def read_config(config: Path | str) -> dict[str, Any]:
     except OSError as error:
         problem = f"The configuration file {name} is not readable ({error.strerror})."
         raise InvalidSettings(problem, "Check the path.", key="config") from None
+    except InvalidSettings:
+        raise
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, numbers too long, tables too deep
         problem = f"The configuration file {name} is no TOML: {error}."
         raise InvalidSettings(problem, "Correct the line.", key="config") from None
