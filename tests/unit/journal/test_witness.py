@@ -191,3 +191,8 @@ def test_a_pipe_in_its_place_is_refused(tmp_path: Path) -> None:
     os.mkfifo(witness.witness_path(path))
     with pytest.raises(StorageFailed):
         witness.lock_witness(path)
+
+
+def test_a_pipe_is_no_witness_and_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.journal.witness")
+    assert not witness.read_witness(tmp_path / "run.journal.witness").is_readable

@@ -255,3 +255,10 @@ def test_the_first_day_is_never_taken_for_a_heading(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="has no column day") as caught:
             days_of(file)
         assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["slot = " + "[" * 100_000, "cells = " + "9" * 5_000], ids=["deep", "long"])
+def test_endless_values_are_no_configuration(text: str, tmp_path: Path) -> None:
+    (tmp_path / "w.toml").write_text(text)
+    with pytest.raises(InvalidSettings, match="is no TOML"):
+        read_config(tmp_path / "w.toml")

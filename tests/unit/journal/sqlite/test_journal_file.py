@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -10,7 +11,8 @@ import pytest
 
 from tests.support.publications import publish
 from tests.support.synthetic import SyntheticSource, make_journal, make_terms, register
-from wevent.journal import SqliteJournal
+from wevent.errors import StorageFailed
+from wevent.journal import Batch, SqliteJournal
 from wevent.outputs import open_output
 from wevent.publishing import loop
 from wevent.publishing.loop import Publication, Running
@@ -66,3 +68,21 @@ def test_a_state_that_is_too_large_for_a_row_is_replayed_instead(
             assert journal.head().committed == end
             assert len(journal.load().since) == replayed
         assert verify_journal(path).ok
+
+
+def test_a_draw_that_the_database_never_saw_is_still_the_draw_of_its_slot(tmp_path: Path) -> None:
+    """It was written ahead: the next writer stores it, whatever kept the database from it (spec 10)."""
+    path = tmp_path / "run.journal"
+    journal = make_journal(path)
+    publish(journal, tmp_path / "o.ndjson", 2)
+    (last,) = journal.releases(2)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE").fetchall()
+    with pytest.raises(StorageFailed):
+        journal.commit(Batch([replace(last, slot=3)], {"slot": 3}, None, 2))
+    other.execute("ROLLBACK").fetchall()
+    other.close()
+    journal.close()
+    with SqliteJournal(path, write=True) as again:
+        (stored,) = again.releases(3)
+        assert stored.entry() == replace(last, slot=3).entry()
