@@ -165,7 +165,7 @@ class Rig:
         return seen
 
     async def _read(self, streamed: list[int]) -> None:
-        async for text in self.context.feed.events(0):
+        async for text in self.context.feed.events(0, lambda: True):
             for line in text.splitlines():
                 if line.startswith(b"id: "):
                     streamed[0] = int(line[4:])
