@@ -118,9 +118,9 @@ def test_only_one_service_has_a_journal_and_a_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("top", "said"),
     [
-        ('close_slots_by = "lines"\n', "close_slots_by in the settings"),
-        ("strict = true\n", "strict in the settings"),
-        ('start = "auto"\n', "start in the settings"),
+        ('close_slots_by = "lines"\n', "close_slots_by does not apply"),
+        ("strict = true\n", "strict does not apply"),
+        ('start = "auto"\n', "start does not apply"),
     ],
 )
 def test_what_a_service_cannot_do_is_said_before_anything_is_made(tmp_path: Path, top: str, said: str) -> None:
