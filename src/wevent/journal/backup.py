@@ -46,7 +46,9 @@ def back_up(place: str | JournalAddress, target: Path, *, replace: bool = False)
                     _refuse_target(journal.path, target, replace=replace)
                 return slot
             except (apsw.FullError, apsw.IOError) as error:
-                raise OSError(errno.ENOSPC if isinstance(error, apsw.FullError) else errno.EIO, "disk") from None
+                raise OSError(
+                    errno.ENOSPC if isinstance(error, apsw.FullError) else errno.EIO, "a full or failing disk"
+                ) from None
 
 
 def copy_backup(backup: Path, journal: Path) -> Path:

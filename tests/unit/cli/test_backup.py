@@ -111,7 +111,7 @@ def test_a_failure_replaces_nothing_and_leaves_nothing(folder: Path) -> None:
         "from wevent.cli import main; main(['backup', 'run.journal', 'copy.journal', '--force'])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 2, done
+    assert done.returncode == 75, done
     assert done.stderr.count("Error:") == 1
     assert "copy.journal" in done.stderr
     assert (folder / "copy.journal").read_text() == "precious"

@@ -47,4 +47,4 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert run("init", str(tmp_path / "file" / "below")) == 2
-    assert "can be written" in capsys.readouterr().err
+    assert "Cannot write to" in capsys.readouterr().err

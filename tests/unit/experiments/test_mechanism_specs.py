@@ -81,4 +81,4 @@ def test_lengths_of_time_are_slots_of_the_stream():
         options_in_slots({"seasonality": "1d"}, Daily(10, 10, 2, 24.0))
     found = compare(City(200, 30), options={"seasonality": "1d"}, repeats=1, timed_slots=0)
     assert [row.mechanism for row in found.ranked] == ["pft"]
-    assert "use pft" in found.left_out["pba"]
+    assert "does not apply to pba" in found.left_out["pba"]
