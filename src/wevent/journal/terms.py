@@ -283,7 +283,7 @@ def changes_to_queue(
         requests.append(change)
     for window, nano in sorted(refused):
         _log.warning(
-            "while an epoch began, a requirement was requested that its terms do not allow: window %d, epsilon %g. The user "
+            "a requirement was requested that the new configuration version does not allow: window %d, epsilon %g. The user "
             "is not counted until a request for a declared one (private: do not publish this line)",
             window,
             nano / NANO,

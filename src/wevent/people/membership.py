@@ -265,7 +265,7 @@ def check_id(user: str) -> None:
 def check_epoch(checked: int | None, stored: int) -> None:
     """Raise `InvalidMembership` for changes checked against the terms of an earlier epoch than the last one stored."""
     if checked is not None and checked < stored:
-        raise InvalidMembership("A new epoch began at this moment and nothing was changed.", "Ask again.")
+        raise InvalidMembership("A new configuration version began at this moment. Nothing was changed.", "Ask again.")
 
 
 def check_declared(key: Key, declared: Iterable[Key]) -> None:
@@ -274,7 +274,7 @@ def check_declared(key: Key, declared: Iterable[Key]) -> None:
         shown = f"{key[0]},{key[1] / NANO:g}"
         raise InvalidMembership(
             f"The requirement {shown} (window, epsilon) was not declared.",
-            f"Choose a declared one, or start a new epoch that declares it (publish --reconfigure --declare {shown}).",
+            f"Choose a declared one, or declare it in a new configuration version (publish --reconfigure --declare {shown}).",
             requirement=key,
         )
 

@@ -113,8 +113,8 @@ def must_begin(journal: Journal | None, terms: Terms, *, reconfigure: bool) -> b
             key = min(undeclared)
             held = f"{key[0]},{Requirement.from_nano(*key).epsilon:g}"
             raise InvalidMembership(
-                f"Registered users hold {held} (window, epsilon), which the new epoch does not declare.",
-                f"Nothing was changed. Declare it with the epoch (--declare {held}).",
+                f"Registered users hold {held} (window, epsilon), which the new configuration version does not declare.",
+                f"Nothing was changed. Declare it too (--declare {held}).",
                 requirement=key,
             )
     return True

@@ -178,18 +178,6 @@ class FileSource(Source):
         return range(first, last + 1)
 
 
-def read_events(settings: StreamSettings, clock: SlotClock, last: int) -> EventColumns:
-    """Return all well-formed events of the slots 1 to `last`, in time order, input order among equal times.
-
-    Raises:
-        InvalidInput, InvalidEvents: as of `open_readers`.
-    """
-    low, high = clock.start_of(1), clock.start_of(last + 1)
-    parts = [piece.decoded.batch for reader in open_readers(settings) for piece in reader.pieces()]
-    events = EventColumns.joined(parts)
-    return events.where((events.times >= low) & (events.times < high)).by_time()
-
-
 def span_of(settings: StreamSettings) -> tuple[int, int] | None:
     """Return the first and last time in the files (with a slot column: slot numbers less one); None without events.
 

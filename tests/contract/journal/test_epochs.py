@@ -234,7 +234,7 @@ def test_a_wish_that_an_epoch_does_not_allow_ends_no_publisher(
     publish(levelled, tmp_path / "o.ndjson", 4, at=meanwhile(lambda: levelled.registry.ask([wish])))
     publish(levelled, tmp_path / "o.ndjson", 6)
     assert user not in held(levelled)  # never under a weaker requirement than the one asked for
-    assert "its terms do not allow" in caplog.text
+    assert "the new configuration version does not allow" in caplog.text
     assert len(list(levelled.releases())) == 6
 
 

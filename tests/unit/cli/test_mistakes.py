@@ -310,7 +310,7 @@ AFTER_PUBLISHING = {
     ),
     "a window that was not declared": Mistake(
         ("users", "run.journal", "set", "3", "--window", "400", "--epsilon", "0.5"),
-        "start a new epoch that declares it (publish --reconfigure --declare 400,0.5).",
+        "declare it in a new configuration version (publish --reconfigure --declare 400,0.5).",
     ),
     "a word of no table": Mistake(
         ("users", "run.journal", "set", "3", "--privacy", "Secret", "--window", "Large"),
